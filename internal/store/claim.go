@@ -1,0 +1,45 @@
+package store
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+
+	"deadletter.dev/deadletter/internal/message"
+)
+
+// SKIP LOCKED gives concurrent claims disjoint messages; MATERIALIZED keeps the LIMIT from being run more than once.
+const claimSQL = `
+WITH q AS MATERIALIZED (
+    SELECT id, visibility_timeout_ms FROM {schema}.queue WHERE name = $1 AND state = 'Active'
+), ready AS MATERIALIZED (
+    SELECT id FROM {schema}.message
+    WHERE queue_id = (SELECT id FROM q) AND status = 'pending' AND ready_at <= now()
+    ORDER BY ready_at, id LIMIT $2
+    FOR UPDATE SKIP LOCKED
+)
+UPDATE {schema}.message m
+SET status = 'processing', delivery_count = m.delivery_count + 1, attempt_count = m.attempt_count + 1, delayed = false,
+    lease_token = gen_random_uuid(),
+    lease_expires_at = now() + coalesce(nullif($3::bigint, 0), (SELECT visibility_timeout_ms FROM q))
+        * interval '1 millisecond',
+    claimed_at = now(), claimed_by = $4, claimed_version = $5, updated_at = now()
+FROM ready WHERE m.id = ready.id
+RETURNING ` + messageColumns
+
+// Claim implements Engine.
+func (s *Store) Claim(ctx context.Context, queue string, params ClaimParams) ([]message.Message, error) {
+	ctx, cancel := s.bound(ctx)
+	defer cancel()
+	consumer := message.NewConsumer(params.Consumer)
+	rows, err := collect(ctx, s.pool, messageOf(queue), s.sql(claimSQL),
+		queue, params.Max, millis(params.VisibilityTimeout), consumer.Instance, consumer.Version)
+	if err != nil {
+		return nil, fmt.Errorf("claim: %w", err)
+	}
+	slices.SortFunc(rows, func(a, b messageRow) int {
+		return cmp.Or(a.readyAt.Compare(b.readyAt), cmp.Compare(a.ID, b.ID))
+	})
+	return plain(rows), nil
+}

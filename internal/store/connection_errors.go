@@ -1,0 +1,15 @@
+package store
+
+import (
+	"errors"
+	"io"
+	"net"
+	"syscall"
+)
+
+// isBrokenConnection reports that the connection died under the call, so that its outcome is not known.
+func isBrokenConnection(err error) bool {
+	var netErr net.Error
+	return errors.As(err, &netErr) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) ||
+		errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE) || errors.Is(err, net.ErrClosed)
+}

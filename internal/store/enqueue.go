@@ -1,0 +1,107 @@
+package store
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"deadletter.dev/deadletter/internal/message"
+)
+
+// The queue's row is read by the same statement that inserts, so that a queue that is deleted meanwhile takes no
+// message: DeleteQueue locks the table before its last look, and this statement then finds no queue and inserts nothing.
+const enqueueSQL = `
+WITH q AS (
+    SELECT id, max_retries FROM {schema}.queue WHERE name = $1 AND (owner_name IS NOT NULL OR NOT $6)
+), new AS (
+    SELECT * FROM unnest($2::bytea[], $3::text[], $4::int[], $5::bigint[])
+        WITH ORDINALITY AS n (payload, headers, max_retries, delay_ms, position)
+)
+INSERT INTO {schema}.message AS m
+    (queue_id, status, payload, headers, max_retries, ready_at, delayed, created_at, updated_at)
+SELECT q.id, 'pending', new.payload, new.headers::json, coalesce(nullif(new.max_retries, 0), q.max_retries),
+    now() + new.delay_ms * interval '1 millisecond', new.delay_ms > 0, now(), now()
+FROM q, new ORDER BY new.position
+RETURNING ` + messageColumns
+
+// createAttempts bounds how often an enqueue meets a queue that is deleted under it.
+const createAttempts = 3
+
+var errQueueVanishes = errors.New("queue is being deleted again and again")
+
+// Enqueue implements Engine.
+func (s *Store) Enqueue(ctx context.Context, queue string, messages []NewMessage) ([]message.Message, error) {
+	if len(messages) == 0 {
+		return nil, nil
+	}
+	args, err := s.enqueueArgs(queue, messages)
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := s.bound(ctx)
+	defer cancel()
+	for range createAttempts {
+		rows, err := collect(ctx, s.pool, messageOf(queue), s.sql(enqueueSQL), args...)
+		if err != nil {
+			return nil, fmt.Errorf("enqueue: %w", err)
+		}
+		if len(rows) > 0 {
+			slices.SortFunc(rows, func(a, b messageRow) int { return cmp.Compare(a.ID, b.ID) })
+			return plain(rows), nil
+		}
+		if s.denyUndeclared {
+			return nil, ErrUndeclaredQueue
+		}
+		if err := s.createQueue(ctx, queue); err != nil {
+			return nil, err
+		}
+	}
+	return nil, fmt.Errorf("enqueue: %w", errQueueVanishes)
+}
+
+func (s *Store) enqueueArgs(queue string, messages []NewMessage) ([]any, error) {
+	payloads := make([][]byte, len(messages))
+	headers := make([]string, len(messages))
+	retries := make([]int32, len(messages))
+	delays := make([]int64, len(messages))
+	for i, m := range messages {
+		encoded, err := encodeHeaders(m.Headers)
+		if err != nil {
+			return nil, err
+		}
+		payloads[i], headers[i] = m.Payload, encoded
+		retries[i], delays[i] = int32(m.MaxRetries), millis(m.Delay) //nolint:gosec // 0 to 10
+		if m.Payload == nil {
+			payloads[i] = []byte{}
+		}
+	}
+	return []any{queue, payloads, headers, retries, delays, s.denyUndeclared}, nil
+}
+
+const createQueueSQL = `
+INSERT INTO {schema}.queue (name, max_retries, backoff_initial_ms, backoff_factor_percent, backoff_max_ms,
+    backoff_jitter_percent, visibility_timeout_ms, max_deliveries, state, succeeded_retention_ms, dead_retention_ms,
+    on_dead_expiry)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)
+ON CONFLICT (name) DO NOTHING`
+
+// createQueue makes an undeclared queue with the default settings, unless it is there.
+func (s *Store) createQueue(ctx context.Context, name string) error {
+	args := append([]any{name}, settingsArgs(message.DefaultSettings())...)
+	if _, err := s.pool.Exec(ctx, s.sql(createQueueSQL), args...); err != nil {
+		return fmt.Errorf("create queue: %w", err)
+	}
+	return nil
+}
+
+// settingsArgs are the parameters from max_retries to on_dead_expiry.
+func settingsArgs(settings message.Settings) []any {
+	return []any{
+		settings.MaxRetries, millis(settings.Backoff.Initial), settings.Backoff.FactorPercent,
+		millis(settings.Backoff.Max), settings.Backoff.JitterPercent, millis(settings.VisibilityTimeout),
+		settings.MaxDeliveries, string(settings.State), millis(settings.Retention.Succeeded),
+		millis(settings.Retention.Dead), string(settings.Retention.OnDeadExpiry),
+	}
+}

@@ -1,0 +1,261 @@
+package store
+
+import (
+	"context"
+	"crypto/sha256"
+	"embed"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"io/fs"
+	"path"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+)
+
+//go:embed migrations/*.sql
+var migrationFiles embed.FS
+
+// migrationTimeout bounds one migration statement, and the wait for another migrator to finish.
+const migrationTimeout = 5 * time.Minute
+
+// ErrSchema is matched by every *SchemaError.
+var ErrSchema = errors.New("database schema does not fit this version of deadletter")
+
+// SchemaError says that a database has another schema version than this binary.
+type SchemaError struct {
+	// Have is the database's version, 0 when it was never migrated; Want is this binary's.
+	Have, Want int
+}
+
+func (e *SchemaError) Error() string {
+	switch {
+	case e.Have == 0:
+		return fmt.Sprintf("the database has no deadletter schema, version %d is needed: run 'deadletter migrate'", e.Want)
+	case e.Have < e.Want:
+		return fmt.Sprintf("the database schema has version %d, version %d is needed: run 'deadletter migrate'", e.Have, e.Want)
+	default:
+		return fmt.Sprintf("the database schema has version %d, newer than version %d of this binary: "+
+			"run a newer deadletter; schemas are never migrated down", e.Have, e.Want)
+	}
+}
+
+// Is matches ErrSchema.
+func (e *SchemaError) Is(target error) bool { return target == ErrSchema }
+
+type migration struct {
+	version  int
+	name     string
+	sql      string
+	checksum string
+}
+
+// LatestSchemaVersion is the schema version of this binary.
+func LatestSchemaVersion() int {
+	all := migrations()
+	return all[len(all)-1].version
+}
+
+// migrations returns the embedded migrations in order. Their names and order are checked by a test.
+func migrations() []migration {
+	entries, _ := fs.ReadDir(migrationFiles, "migrations")
+	all := make([]migration, 0, len(entries))
+	for _, entry := range entries {
+		text, _ := migrationFiles.ReadFile(path.Join("migrations", entry.Name()))
+		number, name, _ := strings.Cut(strings.TrimSuffix(entry.Name(), ".sql"), "_")
+		version, _ := strconv.Atoi(number)
+		sum := sha256.Sum256(text)
+		all = append(all, migration{version, name, string(text), hex.EncodeToString(sum[:])})
+	}
+	return all
+}
+
+// MigrateOptions says what to migrate.
+type MigrateOptions struct {
+	DatabaseURL string
+	Schema      string
+	// DialFunc is as in Options.
+	DialFunc pgconn.DialFunc
+	// Progress, when set, is called before each migration that is applied.
+	Progress func(version int, name string)
+}
+
+// MigrateResult is the schema version before and after.
+type MigrateResult struct{ From, To int }
+
+// Migrate brings the schema to this binary's version: forward only, one transaction per migration, under an advisory
+// lock so that several migrators take turns. It then validates the result. A newer schema, or one whose applied
+// migrations differ from the embedded ones, is refused untouched.
+func Migrate(ctx context.Context, options MigrateOptions) (MigrateResult, error) {
+	if err := ValidateSchemaName(options.Schema); err != nil {
+		return MigrateResult{}, err
+	}
+	config, err := pgx.ParseConfig(options.DatabaseURL)
+	if err != nil {
+		return MigrateResult{}, errDatabaseURL
+	}
+	prepareConn(config, "deadletter migrate", migrationTimeout, options.DialFunc)
+	conn, err := pgx.ConnectConfig(ctx, config)
+	if err != nil {
+		return MigrateResult{}, fmt.Errorf("connect to migrate: %w", err)
+	}
+	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }()
+	m := migrator{conn: conn, schema: options.Schema, quoted: pgx.Identifier{options.Schema}.Sanitize()}
+	return m.run(ctx, options.Progress)
+}
+
+type migrator struct {
+	conn           *pgx.Conn
+	schema, quoted string
+}
+
+func (m migrator) run(ctx context.Context, progress func(int, string)) (MigrateResult, error) {
+	if _, err := m.conn.Exec(ctx, "SELECT pg_advisory_lock($1)", advisoryKey("migrate", m.schema)); err != nil {
+		return MigrateResult{}, fmt.Errorf("wait for other migrators: %w", err)
+	}
+	applied, err := m.applied(ctx)
+	if err != nil {
+		return MigrateResult{}, err
+	}
+	result := MigrateResult{From: len(applied), To: len(applied)}
+	if err := checkApplied(applied); err != nil {
+		return result, err
+	}
+	for _, next := range migrations()[len(applied):] {
+		if progress != nil {
+			progress(next.version, next.name)
+		}
+		if err := m.apply(ctx, next); err != nil {
+			return result, err
+		}
+		result.To = next.version
+	}
+	return result, m.validate(ctx)
+}
+
+// applied returns the checksums of the migrations in the database, in order.
+func (m migrator) applied(ctx context.Context) ([]string, error) {
+	var exists bool
+	err := m.conn.QueryRow(ctx, "SELECT to_regclass($1) IS NOT NULL", m.quoted+".schema_migration").Scan(&exists)
+	if err != nil {
+		return nil, fmt.Errorf("look for the schema: %w", err)
+	}
+	if !exists {
+		return nil, nil
+	}
+	list := strings.ReplaceAll("SELECT checksum FROM {schema}.schema_migration ORDER BY version", "{schema}", m.quoted)
+	sums, err := collect(ctx, m.conn, pgx.RowTo[string], list)
+	if err != nil {
+		return nil, fmt.Errorf("read applied migrations: %w", err)
+	}
+	return sums, nil
+}
+
+// checkApplied refuses a newer schema and one whose migrations are not the embedded ones.
+func checkApplied(applied []string) error {
+	known := migrations()
+	if len(applied) > len(known) {
+		return &SchemaError{Have: len(applied), Want: len(known)}
+	}
+	for i, sum := range applied {
+		if sum != known[i].checksum {
+			return fmt.Errorf("%w: migration %d was applied with other contents", ErrSchema, known[i].version)
+		}
+	}
+	return nil
+}
+
+const migrationTable = `
+CREATE SCHEMA IF NOT EXISTS {schema};
+CREATE TABLE IF NOT EXISTS {schema}.schema_migration (
+    version    integer     PRIMARY KEY,
+    name       text        NOT NULL,
+    checksum   text        NOT NULL,
+    applied_at timestamptz NOT NULL DEFAULT now()
+);`
+
+func (m migrator) apply(ctx context.Context, next migration) error {
+	qualify := func(text string) string { return strings.ReplaceAll(text, "{schema}", m.quoted) }
+	err := pgx.BeginFunc(ctx, m.conn, func(tx pgx.Tx) error {
+		for _, text := range []string{migrationTable, next.sql} {
+			if _, err := tx.Exec(ctx, qualify(text)); err != nil {
+				return err //nolint:wrapcheck // wrapped below
+			}
+		}
+		_, err := tx.Exec(ctx, qualify("INSERT INTO {schema}.schema_migration (version, name, checksum) VALUES ($1, $2, $3)"),
+			next.version, next.name, next.checksum)
+		return err //nolint:wrapcheck // wrapped below
+	})
+	if err != nil {
+		return fmt.Errorf("apply migration %d (%s): %w", next.version, next.name, err)
+	}
+	return nil
+}
+
+// schemaTables are what a migrated schema must hold.
+var schemaTables = []string{
+	"attempt", "depth", "depth_delta", "message", "queue", "replay", "replay_item", "replay_run", "schema_migration",
+}
+
+// validate proves that the schema is whole: all migrations recorded as embedded, all tables there.
+func (m migrator) validate(ctx context.Context) error {
+	applied, err := m.applied(ctx)
+	if err != nil {
+		return err
+	}
+	if err := checkApplied(applied); err != nil {
+		return err
+	}
+	if len(applied) != LatestSchemaVersion() {
+		return &SchemaError{Have: len(applied), Want: LatestSchemaVersion()}
+	}
+	missing, err := collect(ctx, m.conn, pgx.RowTo[string],
+		"SELECT t FROM unnest($1::text[]) t WHERE to_regclass($2 || '.' || quote_ident(t)) IS NULL", schemaTables, m.quoted)
+	if err != nil {
+		return fmt.Errorf("validate schema: %w", err)
+	}
+	if len(missing) > 0 {
+		return fmt.Errorf("%w: tables are missing: %s", ErrSchema, strings.Join(missing, ", "))
+	}
+	return nil
+}
+
+// advisoryKey is the key of an advisory lock of one schema.
+func advisoryKey(purpose, schema string) int64 {
+	hash := fnv.New64a()
+	_, _ = hash.Write([]byte("deadletter:" + purpose + ":" + schema))
+	return int64(hash.Sum64()) //nolint:gosec // every bit pattern is a key
+}
+
+// SchemaVersion returns the version of the database's schema, 0 when it was never migrated.
+func (s *Store) SchemaVersion(ctx context.Context) (int, error) {
+	ctx, cancel := s.bound(ctx)
+	defer cancel()
+	var version int
+	err := s.pool.QueryRow(ctx, s.sql("SELECT coalesce(max(version), 0) FROM {schema}.schema_migration")).Scan(&version)
+	var pgErr *pgconn.PgError
+	if errors.As(err, &pgErr) && (pgErr.Code == "42P01" || pgErr.Code == "3F000") {
+		return 0, nil
+	}
+	if err != nil {
+		return 0, fmt.Errorf("read schema version: %w", err)
+	}
+	return version, nil
+}
+
+// CheckSchema returns a *SchemaError unless the database's schema is exactly this binary's.
+func (s *Store) CheckSchema(ctx context.Context) error {
+	have, err := s.SchemaVersion(ctx)
+	if err != nil {
+		return err
+	}
+	if want := LatestSchemaVersion(); have != want {
+		return &SchemaError{Have: have, Want: want}
+	}
+	return nil
+}

@@ -1,0 +1,190 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+
+	"deadletter.dev/deadletter/internal/message"
+)
+
+// Errors of queue management.
+var (
+	// ErrNotOwner is returned when another Queue resource declares the queue.
+	ErrNotOwner = errors.New("queue is declared by another Queue resource")
+	// ErrQueueNotEmpty is returned when a queue that must be empty still holds messages.
+	ErrQueueNotEmpty = errors.New("queue is not empty")
+)
+
+// settingsScan are scan targets for queueColumns.
+type settingsScan struct {
+	s                                                   message.Settings
+	initial, maximum, visibility, succeeded, deadMillis int64
+}
+
+func (t *settingsScan) targets() []any {
+	return []any{
+		&t.s.MaxRetries, &t.initial, &t.s.Backoff.FactorPercent, &t.maximum, &t.s.Backoff.JitterPercent,
+		&t.visibility, &t.s.MaxDeliveries, &t.s.State, &t.succeeded, &t.deadMillis, &t.s.Retention.OnDeadExpiry,
+	}
+}
+
+func (t *settingsScan) settings() message.Settings {
+	settings := t.s
+	settings.Backoff.Initial, settings.Backoff.Max = duration(t.initial), duration(t.maximum)
+	settings.VisibilityTimeout = duration(t.visibility)
+	settings.Retention.Succeeded, settings.Retention.Dead = duration(t.succeeded), duration(t.deadMillis)
+	return settings
+}
+
+// depthSQL is the depth of queue q: counters plus what was appended since, and one index probe for each age.
+const depthSQL = `
+    coalesce(d.pending, 0) + coalesce(x.pending, 0), coalesce(d.processing, 0) + coalesce(x.processing, 0),
+    coalesce(d.succeeded, 0) + coalesce(x.succeeded, 0), coalesce(d.dead, 0) + coalesce(x.dead, 0),
+    (SELECT m.ready_at FROM {schema}.message m WHERE m.queue_id = q.id AND m.status = 'pending' AND m.ready_at <= now()
+     ORDER BY m.ready_at, m.id LIMIT 1),
+    (SELECT m.dead_at FROM {schema}.message m WHERE m.queue_id = q.id AND m.status = 'dead'
+     ORDER BY m.dead_at, m.id LIMIT 1),
+    now()`
+
+const depthFromSQL = `
+FROM {schema}.queue q
+LEFT JOIN {schema}.depth d ON d.queue_id = q.id
+LEFT JOIN (
+    SELECT queue_id, sum(pending)::bigint AS pending, sum(processing)::bigint AS processing,
+        sum(succeeded)::bigint AS succeeded, sum(dead)::bigint AS dead
+    FROM {schema}.depth_delta GROUP BY queue_id
+) x ON x.queue_id = q.id`
+
+const (
+	queueInfoSQL = `
+SELECT q.name, coalesce(q.owner_namespace, ''), coalesce(q.owner_name, ''), q.created_at, ` + queueColumns + `, ` +
+		depthSQL + depthFromSQL
+	oneQueueSQL   = queueInfoSQL + ` WHERE q.name = $1`
+	queuePageSQL  = queueInfoSQL + ` WHERE q.name > $1 ORDER BY q.name LIMIT $2`
+	allDepthsSQL  = `SELECT q.name, ` + depthSQL + depthFromSQL
+	queueOwnerSQL = `SELECT id, coalesce(owner_namespace, ''), coalesce(owner_name, '') FROM {schema}.queue WHERE name = $1`
+)
+
+func depthTargets(d *Depth) []any {
+	return []any{&d.Pending, &d.Processing, &d.Succeeded, &d.Dead, &d.OldestReadyAt, &d.OldestDeadAt, &d.ObservedAt}
+}
+
+func (d *Depth) normalise() {
+	d.OldestReadyAt, d.OldestDeadAt, d.ObservedAt = utc(d.OldestReadyAt), utc(d.OldestDeadAt), d.ObservedAt.UTC()
+}
+
+func scanQueueInfo(row pgx.CollectableRow) (QueueInfo, error) {
+	var (
+		info QueueInfo
+		scan settingsScan
+	)
+	targets := []any{&info.Name, &info.Owner.Namespace, &info.Owner.Name, &info.CreatedAt}
+	targets = append(append(targets, scan.targets()...), depthTargets(&info.Depth)...)
+	if err := row.Scan(targets...); err != nil {
+		return info, err //nolint:wrapcheck // wrapped by the operation
+	}
+	info.Settings, info.Declared, info.CreatedAt = scan.settings(), info.Owner.Name != "", info.CreatedAt.UTC()
+	info.Depth.normalise()
+	return info, nil
+}
+
+// Queue returns one queue, or ErrNotFound.
+func (s *Store) Queue(ctx context.Context, name string) (QueueInfo, error) {
+	ctx, cancel := s.bound(ctx)
+	defer cancel()
+	infos, err := collect(ctx, s.pool, scanQueueInfo, s.sql(oneQueueSQL), name)
+	switch {
+	case err != nil:
+		return QueueInfo{}, fmt.Errorf("read queue: %w", err)
+	case len(infos) == 0:
+		return QueueInfo{}, ErrNotFound
+	default:
+		return infos[0], nil
+	}
+}
+
+// Queues returns up to limit queues by name, those after afterName.
+func (s *Store) Queues(ctx context.Context, afterName string, limit int) ([]QueueInfo, error) {
+	ctx, cancel := s.bound(ctx)
+	defer cancel()
+	infos, err := collect(ctx, s.pool, scanQueueInfo, s.sql(queuePageSQL), afterName, limit)
+	if err != nil {
+		return nil, fmt.Errorf("list queues: %w", err)
+	}
+	return infos, nil
+}
+
+// Depths returns the depth of every queue, in one statement.
+func (s *Store) Depths(ctx context.Context) (map[string]Depth, error) {
+	ctx, cancel := s.bound(ctx)
+	defer cancel()
+	depths := map[string]Depth{}
+	_, err := collect(ctx, s.pool, func(row pgx.CollectableRow) (struct{}, error) {
+		var (
+			name  string
+			depth Depth
+		)
+		err := row.Scan(append([]any{&name}, depthTargets(&depth)...)...)
+		depth.normalise()
+		depths[name] = depth
+		return struct{}{}, err //nolint:wrapcheck // wrapped below
+	}, s.sql(allDepthsSQL))
+	if err != nil {
+		return nil, fmt.Errorf("read depths: %w", err)
+	}
+	return depths, nil
+}
+
+// The row is written only when something differs, so that declaring twice writes nothing.
+const declareQueueSQL = `
+INSERT INTO {schema}.queue AS q (name, max_retries, backoff_initial_ms, backoff_factor_percent, backoff_max_ms,
+    backoff_jitter_percent, visibility_timeout_ms, max_deliveries, state, succeeded_retention_ms, dead_retention_ms,
+    on_dead_expiry, owner_namespace, owner_name)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)
+ON CONFLICT (name) DO UPDATE SET
+    (max_retries, backoff_initial_ms, backoff_factor_percent, backoff_max_ms, backoff_jitter_percent,
+     visibility_timeout_ms, max_deliveries, state, succeeded_retention_ms, dead_retention_ms, on_dead_expiry,
+     owner_namespace, owner_name, updated_at) =
+    (excluded.max_retries, excluded.backoff_initial_ms, excluded.backoff_factor_percent, excluded.backoff_max_ms,
+     excluded.backoff_jitter_percent, excluded.visibility_timeout_ms, excluded.max_deliveries, excluded.state,
+     excluded.succeeded_retention_ms, excluded.dead_retention_ms, excluded.on_dead_expiry, excluded.owner_namespace,
+     excluded.owner_name, now())
+WHERE (q.max_retries, q.backoff_initial_ms, q.backoff_factor_percent, q.backoff_max_ms, q.backoff_jitter_percent,
+       q.visibility_timeout_ms, q.max_deliveries, q.state, q.succeeded_retention_ms, q.dead_retention_ms,
+       q.on_dead_expiry, q.owner_namespace, q.owner_name)
+    IS DISTINCT FROM
+      (excluded.max_retries, excluded.backoff_initial_ms, excluded.backoff_factor_percent, excluded.backoff_max_ms,
+       excluded.backoff_jitter_percent, excluded.visibility_timeout_ms, excluded.max_deliveries, excluded.state,
+       excluded.succeeded_retention_ms, excluded.dead_retention_ms, excluded.on_dead_expiry, excluded.owner_namespace,
+       excluded.owner_name)`
+
+// DeclareQueue creates the queue or brings its settings and owner up to date, and reports whether anything changed.
+// Which of two resources may declare a queue is decided before, where both can be seen.
+func (s *Store) DeclareQueue(ctx context.Context, name string, owner Owner, settings message.Settings) (bool, error) {
+	ctx, cancel := s.bound(ctx)
+	defer cancel()
+	args := append([]any{name}, settingsArgs(settings)...)
+	tag, err := s.pool.Exec(ctx, s.sql(declareQueueSQL), append(args, owner.Namespace, owner.Name)...)
+	if err != nil {
+		return false, fmt.Errorf("declare queue: %w", err)
+	}
+	return tag.RowsAffected() > 0, nil
+}
+
+const undeclareQueueSQL = `
+UPDATE {schema}.queue SET owner_namespace = NULL, owner_name = NULL, updated_at = now()
+WHERE name = $1 AND owner_namespace = $2 AND owner_name = $3`
+
+// UndeclareQueue lets go of a queue: it keeps its messages and settings. A queue of another owner, or none, is left
+// as it is.
+func (s *Store) UndeclareQueue(ctx context.Context, name string, owner Owner) error {
+	ctx, cancel := s.bound(ctx)
+	defer cancel()
+	if _, err := s.pool.Exec(ctx, s.sql(undeclareQueueSQL), name, owner.Namespace, owner.Name); err != nil {
+		return fmt.Errorf("release queue: %w", err)
+	}
+	return nil
+}

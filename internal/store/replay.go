@@ -1,0 +1,57 @@
+package store
+
+import (
+	"context"
+	"fmt"
+
+	"deadletter.dev/deadletter/internal/message"
+)
+
+// sourceAPI is the source recorded for a replay of one message.
+const sourceAPI = "api"
+
+// backToWorkSQL continues a statement that has a CTE "letter" of locked dead messages m (id, dead_at, failure_category,
+// fingerprint, replay_count) and takes the source as parameter $1 and the kept history as $2 and $3. Every counter and
+// deadline that can kill is reset; the history stays.
+const backToWorkSQL = `
+history AS (
+    INSERT INTO {schema}.replay (message_id, number, replayed_at, source, died_at, category, fingerprint)
+    SELECT id, replay_count + 1, now(), $1, dead_at, failure_category, fingerprint FROM letter
+), trimmed AS (
+    DELETE FROM {schema}.replay r USING letter
+    WHERE r.message_id = letter.id AND r.number > $2 AND r.number <= letter.replay_count + 1 - $3
+), back AS (
+    UPDATE {schema}.message m
+    SET status = 'pending', retry_count = 0, delivery_count = 0, replay_count = m.replay_count + 1,
+        ready_at = now(), delayed = false, dead_at = NULL, failure_reason = NULL, failure_category = NULL,
+        fingerprint = NULL, error_class = NULL, failed_by = NULL, failed_version = NULL, last_failure_at = NULL,
+        updated_at = now()
+    FROM letter WHERE m.id = letter.id
+    RETURNING ` + messageColumns + `
+)`
+
+const replayOneSQL = `
+WITH letter AS MATERIALIZED (
+    SELECT m.id, m.dead_at, m.failure_category, m.fingerprint, m.replay_count FROM {schema}.message m
+    WHERE m.queue_id = (SELECT id FROM {schema}.queue WHERE name = $4) AND m.id = $5 AND m.status = 'dead'
+    FOR UPDATE
+), ` + backToWorkSQL + `
+SELECT * FROM back`
+
+// Replay implements Engine.
+func (s *Store) Replay(ctx context.Context, queue string, id int64) (message.Message, error) {
+	bounded, cancel := s.bound(ctx)
+	defer cancel()
+	rows, err := collect(bounded, s.pool, messageOf(queue), s.sql(replayOneSQL),
+		sourceAPI, keptFirstAttempts, keptLastAttempts, queue, id)
+	if err != nil {
+		return message.Message{}, fmt.Errorf("replay message: %w", err)
+	}
+	if len(rows) == 1 {
+		return rows[0].Message, nil
+	}
+	if _, err := s.Get(ctx, queue, id); err != nil {
+		return message.Message{}, err
+	}
+	return message.Message{}, ErrNotDead
+}

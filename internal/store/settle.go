@@ -1,0 +1,182 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"deadletter.dev/deadletter/internal/message"
+)
+
+// heldSQL is the fence, of a message m and an item (id, token): the lease is current and, if the call carries a token,
+// it is that lease's. Each statement locks in id order, so that batches do not deadlock.
+const heldSQL = `m.queue_id = (SELECT id FROM {schema}.queue WHERE name = $1)
+	AND m.status = 'processing' AND m.lease_expires_at > now()
+	AND (item.token = '' OR m.lease_token::text = item.token)`
+
+const succeedSQL = `
+WITH held AS MATERIALIZED (
+    SELECT m.id FROM {schema}.message m JOIN unnest($2::bigint[], $3::text[]) AS item (id, token) ON m.id = item.id
+    WHERE ` + heldSQL + `
+    ORDER BY m.id FOR UPDATE OF m
+)
+UPDATE {schema}.message m
+SET status = 'succeeded', succeeded_at = now(), lease_token = NULL, lease_expires_at = NULL, updated_at = now()
+FROM held WHERE m.id = held.id
+RETURNING ` + messageColumns
+
+// Succeed implements Engine.
+func (s *Store) Succeed(ctx context.Context, queue string, leases []LeaseRef) ([]Settled, error) {
+	ctx, cancel := s.bound(ctx)
+	defer cancel()
+	ids, tokens := leaseArgs(leases)
+	rows, err := collect(ctx, s.pool, messageOf(queue), s.sql(succeedSQL), queue, ids, tokens)
+	if err != nil {
+		return nil, fmt.Errorf("succeed: %w", err)
+	}
+	return s.settled(ctx, s.pool, queue, leases, rows)
+}
+
+func leaseArgs(leases []LeaseRef) ([]int64, []string) {
+	ids := make([]int64, 0, len(leases))
+	tokens := make([]string, 0, len(leases))
+	seen := make(map[int64]bool, len(leases))
+	for _, lease := range leases {
+		if !seen[lease.ID] {
+			seen[lease.ID] = true
+			ids, tokens = append(ids, lease.ID), append(tokens, lease.Token)
+		}
+	}
+	return ids, tokens
+}
+
+// settled pairs what was asked with what was done, and finds out why the rest was refused. Of two items with one id,
+// the first counts and the second is refused.
+func (s *Store) settled(ctx context.Context, db querier, queue string, leases []LeaseRef, done []messageRow,
+) ([]Settled, error) {
+	byID := make(map[int64]message.Message, len(done))
+	for _, row := range done {
+		byID[row.ID] = row.Message
+	}
+	results := make([]Settled, len(leases))
+	var refused []int
+	for i, lease := range leases {
+		if m, ok := byID[lease.ID]; ok {
+			results[i].Message = m
+			delete(byID, lease.ID)
+			continue
+		}
+		refused = append(refused, i)
+	}
+	if len(refused) == 0 {
+		return results, nil
+	}
+	reasons, err := s.refusals(ctx, db, queue, leases)
+	if err != nil {
+		return nil, err
+	}
+	for _, i := range refused {
+		results[i].Err = reasons(leases[i])
+	}
+	return results, nil
+}
+
+const refusalSQL = `
+SELECT m.id, m.status = 'processing' AND m.lease_expires_at > now(), coalesce(m.lease_token::text, '')
+FROM {schema}.message m
+WHERE m.queue_id = (SELECT id FROM {schema}.queue WHERE name = $1) AND m.id = ANY ($2)`
+
+// refusals returns a function that says why a lease is not held.
+func (s *Store) refusals(ctx context.Context, db querier, queue string, leases []LeaseRef,
+) (func(LeaseRef) error, error) {
+	type state struct {
+		id    int64
+		held  bool
+		token string
+	}
+	ids, _ := leaseArgs(leases)
+	states, err := collect(ctx, db, func(row pgx.CollectableRow) (st state, err error) {
+		err = row.Scan(&st.id, &st.held, &st.token)
+		return st, err //nolint:wrapcheck // wrapped below
+	}, s.sql(refusalSQL), queue, ids)
+	if err != nil {
+		return nil, fmt.Errorf("look up refused messages: %w", err)
+	}
+	byID := make(map[int64]state, len(states))
+	for _, st := range states {
+		byID[st.id] = st
+	}
+	return func(lease LeaseRef) error {
+		st, found := byID[lease.ID]
+		switch {
+		case !found:
+			return ErrNotFound
+		case st.held && lease.Token != "" && st.token != lease.Token:
+			return ErrStaleLease
+		default:
+			return ErrNotProcessing
+		}
+	}, nil
+}
+
+const extendSQL = `
+WITH item (id, token) AS (VALUES ($2::bigint, $3::text)), held AS MATERIALIZED (
+    SELECT m.id FROM {schema}.message m JOIN item ON m.id = item.id WHERE ` + heldSQL + ` FOR UPDATE OF m
+)
+UPDATE {schema}.message m
+SET lease_expires_at = now() + $4::bigint * interval '1 millisecond', updated_at = now()
+FROM held WHERE m.id = held.id
+RETURNING ` + messageColumns
+
+// Extend implements Engine.
+func (s *Store) Extend(ctx context.Context, queue string, lease LeaseRef, by time.Duration) (message.Message, error) {
+	ctx, cancel := s.bound(ctx)
+	defer cancel()
+	rows, err := collect(ctx, s.pool, messageOf(queue), s.sql(extendSQL), queue, lease.ID, lease.Token, millis(by))
+	if err != nil {
+		return message.Message{}, fmt.Errorf("extend: %w", err)
+	}
+	return s.settledOne(ctx, queue, lease, rows)
+}
+
+// A release without delay keeps its ready time, and so its place in the order. The claim is taken back from
+// delivery_count, so that handing messages back at shutdown never makes one look like poison.
+const releaseSQL = `
+WITH item (id, token) AS (VALUES ($2::bigint, $3::text)), held AS MATERIALIZED (
+    SELECT m.id, m.attempt_count, m.claimed_at, m.claimed_by, m.claimed_version
+    FROM {schema}.message m JOIN item ON m.id = item.id WHERE ` + heldSQL + ` FOR UPDATE OF m
+), history AS (
+    INSERT INTO {schema}.attempt (message_id, number, started_at, ended_at, outcome, instance, version)
+    SELECT id, attempt_count, claimed_at, now(), 'released', claimed_by, claimed_version FROM held
+), trimmed AS (
+    DELETE FROM {schema}.attempt a USING held
+    WHERE a.message_id = held.id AND a.number > $5 AND a.number <= held.attempt_count - $6
+)
+UPDATE {schema}.message m
+SET status = 'pending', delivery_count = m.delivery_count - 1, lease_token = NULL, lease_expires_at = NULL,
+    ready_at = CASE WHEN $4::bigint > 0 THEN now() + $4::bigint * interval '1 millisecond' ELSE m.ready_at END,
+    delayed = $4::bigint > 0, updated_at = now()
+FROM held WHERE m.id = held.id
+RETURNING ` + messageColumns
+
+// Release implements Engine.
+func (s *Store) Release(ctx context.Context, queue string, lease LeaseRef, delay time.Duration,
+) (message.Message, error) {
+	ctx, cancel := s.bound(ctx)
+	defer cancel()
+	rows, err := collect(ctx, s.pool, messageOf(queue), s.sql(releaseSQL),
+		queue, lease.ID, lease.Token, millis(delay), keptFirstAttempts, keptLastAttempts)
+	if err != nil {
+		return message.Message{}, fmt.Errorf("release: %w", err)
+	}
+	return s.settledOne(ctx, queue, lease, rows)
+}
+
+func (s *Store) settledOne(ctx context.Context, queue string, lease LeaseRef, rows []messageRow,
+) (message.Message, error) {
+	results, err := s.settled(ctx, s.pool, queue, []LeaseRef{lease}, rows)
+	return results[0].Message, errors.Join(err, results[0].Err)
+}
