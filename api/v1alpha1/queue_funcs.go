@@ -1,0 +1,82 @@
+package v1alpha1
+
+import (
+	"cmp"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// The settings of a Queue that says nothing. They are part of the API: the CEL rules and the field comments of this
+// package repeat them. The queue API applies the same ones to undeclared queues from its own constants, since this
+// package imports nothing internal; a test in controllers holds the two together.
+const (
+	DefaultMaxRetries               int32 = 3
+	DefaultBackoffInitialSeconds    int32 = 2
+	DefaultBackoffFactorPercent     int32 = 200
+	DefaultBackoffMaxSeconds        int32 = 3600
+	DefaultBackoffJitterPercent     int32 = 0
+	DefaultVisibilityTimeoutSeconds int32 = 30
+	DefaultMaxDeliveries            int32 = 10
+	DefaultSucceededSeconds         int32 = 86400
+	DefaultDeadSeconds              int32 = 1209600
+
+	DefaultOnDeadExpiry = DeadExpiryDelete
+)
+
+// DefaultBrokerName is the Broker that a Queue without `brokerRef` uses when its namespace has one of this name.
+const DefaultBrokerName = "default"
+
+// GetConditions returns the conditions in status.
+func (q *Queue) GetConditions() []metav1.Condition {
+	return q.Status.Conditions
+}
+
+// SetConditions replaces the conditions in status.
+func (q *Queue) SetConditions(conditions []metav1.Condition) {
+	q.Status.Conditions = conditions
+}
+
+// EffectiveQueueName is the name the Queue asks for in the queue API, as it is written: it is for the queue API's own
+// rules to bring it into Unicode's normal form.
+func (q *Queue) EffectiveQueueName() string {
+	if q.Spec.QueueName != "" {
+		return q.Spec.QueueName
+	}
+
+	return q.Name
+}
+
+// EffectiveState is `state` with its default.
+func (q *Queue) EffectiveState() QueueState {
+	return cmp.Or(q.Spec.State, QueueActive)
+}
+
+// EffectiveDeletionPolicy is `deletionPolicy` with its default.
+func (q *Queue) EffectiveDeletionPolicy() QueueDeletionPolicy {
+	return cmp.Or(q.Spec.DeletionPolicy, QueueDeletionRetain)
+}
+
+// Effective is the Queue's settings with every default filled in.
+func (q *Queue) Effective() QueueEffective {
+	jitter := DefaultBackoffJitterPercent
+	if q.Spec.Backoff.JitterPercent != nil {
+		jitter = *q.Spec.Backoff.JitterPercent
+	}
+
+	return QueueEffective{
+		MaxRetries: cmp.Or(q.Spec.MaxRetries, DefaultMaxRetries),
+		Backoff: QueueBackoff{
+			InitialSeconds: cmp.Or(q.Spec.Backoff.InitialSeconds, DefaultBackoffInitialSeconds),
+			FactorPercent:  cmp.Or(q.Spec.Backoff.FactorPercent, DefaultBackoffFactorPercent),
+			MaxSeconds:     cmp.Or(q.Spec.Backoff.MaxSeconds, DefaultBackoffMaxSeconds),
+			JitterPercent:  &jitter,
+		},
+		VisibilityTimeoutSeconds: cmp.Or(q.Spec.VisibilityTimeoutSeconds, DefaultVisibilityTimeoutSeconds),
+		MaxDeliveries:            cmp.Or(q.Spec.MaxDeliveries, DefaultMaxDeliveries),
+		Retention: QueueRetention{
+			SucceededSeconds: cmp.Or(q.Spec.Retention.SucceededSeconds, DefaultSucceededSeconds),
+			DeadSeconds:      cmp.Or(q.Spec.Retention.DeadSeconds, DefaultDeadSeconds),
+			OnDeadExpiry:     cmp.Or(q.Spec.Retention.OnDeadExpiry, DefaultOnDeadExpiry),
+		},
+	}
+}

@@ -1,0 +1,348 @@
+package v1alpha1
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// QueueSpec is what a Queue is asked to be. A setting that is unset takes the product's default, which is published in
+// `status.effective` and never written here.
+// +kubebuilder:validation:MinProperties=1
+// +kubebuilder:validation:XValidation:rule="has(self.brokerRef) == has(oldSelf.brokerRef)",message="`brokerRef` is immutable, also when it is unset",fieldPath=".brokerRef"
+// +kubebuilder:validation:XValidation:rule="has(self.queueName) == has(oldSelf.queueName)",message="`queueName` is immutable, also when it is unset",fieldPath=".queueName"
+type QueueSpec struct {
+	// brokerRef is the Broker that serves the queue.
+	// Unset means the Broker `default` of the Queue's namespace if there is one, and else the operator's default Broker.
+	// Immutable: to move a queue, create another Queue.
+	// +optional
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="`brokerRef` is immutable"
+	BrokerRef BrokerReference `json:"brokerRef,omitzero"`
+
+	// queueName is the name of the queue in the queue API, at most 255 bytes of UTF-8.
+	// Unset means `metadata.name`. Immutable.
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=255
+	// +kubebuilder:validation:XValidation:rule="size(bytes(self)) <= 255",message="`queueName` must be at most 255 bytes long"
+	// +kubebuilder:validation:XValidation:rule="self.matches('^\\\\P{Cc}*$')",message="`queueName` must not contain control characters"
+	// +kubebuilder:validation:XValidation:rule="!(self in ['.', '..'])",message="`queueName` must not be '.' or '..'"
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="`queueName` is immutable"
+	QueueName string `json:"queueName,omitempty"`
+
+	// maxRetries is how many failures make a message a dead letter. A message may ask for another number.
+	// Unset means 3. A change is for messages that are sent after it.
+	// +optional
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=10
+	MaxRetries int32 `json:"maxRetries,omitempty"`
+
+	// backoff is how long a message waits after a failure.
+	// +optional
+	Backoff QueueBackoff `json:"backoff,omitzero"`
+
+	// visibilityTimeoutSeconds is how long a worker holds a claimed message before the claim counts as failed.
+	// Unset means 30.
+	// +optional
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=43200
+	VisibilityTimeoutSeconds int32 `json:"visibilityTimeoutSeconds,omitempty"`
+
+	// maxDeliveries is how many claims a message may see before it is a dead letter of category 'POISON', whether its
+	// workers report failures or not. Unset means 10.
+	// +optional
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=1000
+	MaxDeliveries int32 `json:"maxDeliveries,omitempty"`
+
+	// state tells whether messages can be claimed.
+	// +optional
+	// +default="Active"
+	State QueueState `json:"state,omitempty"`
+
+	// retention is how long finished messages are kept.
+	// +optional
+	Retention QueueRetention `json:"retention,omitzero"`
+
+	// deletionPolicy tells what becomes of the messages when the Queue is deleted.
+	// +optional
+	// +default="Retain"
+	DeletionPolicy QueueDeletionPolicy `json:"deletionPolicy,omitempty"`
+}
+
+// BrokerReference names a Broker.
+type BrokerReference struct {
+	// name is the name of the Broker.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$`
+	Name string `json:"name,omitempty"`
+
+	// namespace is the namespace of the Broker, which must admit the Queue's namespace in `allowedNamespaces`.
+	// Unset means the Queue's own namespace.
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=63
+	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`
+	Namespace string `json:"namespace,omitempty"`
+}
+
+// QueueBackoff is how long a message waits after its n-th failure:
+// initialSeconds * (factorPercent / 100) ^ (n - 1), but at most maxSeconds.
+// +kubebuilder:validation:MinProperties=1
+// +kubebuilder:validation:XValidation:rule="(has(self.initialSeconds) ? self.initialSeconds : 2) <= (has(self.maxSeconds) ? self.maxSeconds : 3600)",message="`initialSeconds` (2 when unset) must be at most `maxSeconds` (3600 when unset)"
+type QueueBackoff struct {
+	// initialSeconds is the wait after the first failure. Unset means 2.
+	// +optional
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=604800
+	InitialSeconds int32 `json:"initialSeconds,omitempty"`
+
+	// factorPercent is what each further failure multiplies the wait by, in percent: 100 keeps it constant, 200 doubles
+	// it. Unset means 200.
+	// +optional
+	// +kubebuilder:validation:Minimum=100
+	// +kubebuilder:validation:Maximum=1000
+	FactorPercent int32 `json:"factorPercent,omitempty"`
+
+	// maxSeconds is the longest wait. Unset means 3600.
+	// +optional
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=604800
+	MaxSeconds int32 `json:"maxSeconds,omitempty"`
+
+	// jitterPercent is how much of a wait is left to chance, so that messages that failed together are not retried
+	// together. 0, which is also what unset means, makes every wait exact.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=100
+	JitterPercent *int32 `json:"jitterPercent,omitempty"`
+}
+
+// QueueState tells whether messages can be claimed.
+// +kubebuilder:validation:Enum=Active;Paused
+type QueueState string
+
+const (
+	// QueueActive hands messages to workers.
+	QueueActive QueueState = "Active"
+
+	// QueuePaused takes messages and hands out none. What workers already hold, they may finish.
+	QueuePaused QueueState = "Paused"
+)
+
+// QueueRetention is how long finished messages are kept.
+// +kubebuilder:validation:MinProperties=1
+type QueueRetention struct {
+	// succeededSeconds is how long a message is kept after it succeeded. Unset means 86400, a day.
+	// +optional
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=315360000
+	SucceededSeconds int32 `json:"succeededSeconds,omitempty"`
+
+	// deadSeconds is how long a dead letter is kept after its death. Unset means 1209600, 14 days.
+	// +optional
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=315360000
+	DeadSeconds int32 `json:"deadSeconds,omitempty"`
+
+	// onDeadExpiry tells what becomes of a dead letter when its time is over. Unset means 'Delete'.
+	// +optional
+	OnDeadExpiry DeadExpiryPolicy `json:"onDeadExpiry,omitempty"`
+}
+
+// DeadExpiryPolicy tells what becomes of a dead letter when its time is over.
+// +kubebuilder:validation:Enum=Delete;Keep
+type DeadExpiryPolicy string
+
+const (
+	// DeadExpiryDelete deletes the dead letter.
+	DeadExpiryDelete DeadExpiryPolicy = "Delete"
+
+	// DeadExpiryKeep keeps the dead letter until somebody replays or discards it.
+	DeadExpiryKeep DeadExpiryPolicy = "Keep"
+)
+
+// QueueDeletionPolicy tells what becomes of a queue's messages when the Queue is deleted.
+// +kubebuilder:validation:Enum=Retain;DeleteIfEmpty;Delete
+type QueueDeletionPolicy string
+
+const (
+	// QueueDeletionRetain keeps the messages, and lets go of the Queue even when the database is down. A new Queue of the
+	// same name takes them up again.
+	QueueDeletionRetain QueueDeletionPolicy = "Retain"
+
+	// QueueDeletionDeleteIfEmpty deletes the queue once it holds neither pending, nor claimed, nor dead messages. Until
+	// then the Queue stays.
+	QueueDeletionDeleteIfEmpty QueueDeletionPolicy = "DeleteIfEmpty"
+
+	// QueueDeletionDelete deletes the queue with all messages in it.
+	QueueDeletionDelete QueueDeletionPolicy = "Delete"
+)
+
+// QueueStatus is what a Queue was last seen to be.
+type QueueStatus struct {
+	// conditions are Accepted, Synced and Ready, and while they apply Reconciling and Stalled.
+	// +optional
+	// +listType=map
+	// +listMapKey=type
+	// +kubebuilder:validation:MaxItems=8
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
+
+	// observedGeneration is the generation of the spec this status is about.
+	// +optional
+	// +kubebuilder:validation:Minimum=-1
+	// +kubebuilder:validation:Maximum=9007199254740991
+	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
+
+	// effective are the settings in force, defaults included.
+	// +optional
+	Effective QueueEffective `json:"effective,omitzero"`
+
+	// queueName is the name of the queue in the queue API.
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=255
+	QueueName string `json:"queueName,omitempty"`
+
+	// broker is the Broker that serves the queue.
+	// +optional
+	Broker QueueBrokerStatus `json:"broker,omitzero"`
+
+	// endpoint is the URL of the queue inside the cluster.
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=2048
+	Endpoint string `json:"endpoint,omitempty"`
+
+	// messages counts the live messages. It is approximate: a change shows when it matters, and at most every 10 seconds.
+	// +optional
+	Messages QueueMessages `json:"messages,omitzero"`
+
+	// deadLetters counts the dead letters, as approximate as `messages`.
+	// +optional
+	DeadLetters QueueDeadLetters `json:"deadLetters,omitzero"`
+}
+
+// QueueEffective is a Queue's settings with every default filled in.
+type QueueEffective struct {
+	// maxRetries is how many failures make a message a dead letter.
+	// +required
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=10
+	MaxRetries int32 `json:"maxRetries,omitempty"`
+
+	// backoff is how long a message waits after a failure.
+	// +required
+	Backoff QueueBackoff `json:"backoff,omitzero"`
+
+	// visibilityTimeoutSeconds is how long a worker holds a claimed message.
+	// +required
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=43200
+	VisibilityTimeoutSeconds int32 `json:"visibilityTimeoutSeconds,omitempty"`
+
+	// maxDeliveries is how many claims a message may see.
+	// +required
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=1000
+	MaxDeliveries int32 `json:"maxDeliveries,omitempty"`
+
+	// retention is how long finished messages are kept.
+	// +required
+	Retention QueueRetention `json:"retention,omitzero"`
+}
+
+// QueueBrokerStatus names the Broker that serves a Queue.
+type QueueBrokerStatus struct {
+	// name is the name of the Broker.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	Name string `json:"name,omitempty"`
+
+	// namespace is the namespace of the Broker.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=63
+	Namespace string `json:"namespace,omitempty"`
+}
+
+// QueueMessages counts a queue's live messages.
+type QueueMessages struct {
+	// pending is the number of messages that are ready or wait for a retry.
+	// +required
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=9007199254740991
+	Pending *int64 `json:"pending,omitempty"`
+
+	// processing is the number of messages that workers hold.
+	// +required
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=9007199254740991
+	Processing *int64 `json:"processing,omitempty"`
+
+	// observedTime is when the numbers were read.
+	// +required
+	ObservedTime metav1.Time `json:"observedTime,omitzero"`
+}
+
+// QueueDeadLetters counts a queue's dead letters.
+type QueueDeadLetters struct {
+	// count is the number of dead letters.
+	// +required
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=9007199254740991
+	Count *int64 `json:"count,omitempty"`
+
+	// oldestTime is when the oldest dead letter died.
+	// +optional
+	OldestTime metav1.Time `json:"oldestTime,omitzero"`
+
+	// observedTime is when the numbers were read.
+	// +required
+	ObservedTime metav1.Time `json:"observedTime,omitzero"`
+}
+
+// Queue is a message queue with its dead letters.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:subresource:status
+// +kubebuilder:resource:shortName=dlq,categories=deadletter
+// +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
+// +kubebuilder:printcolumn:name="Pending",type=integer,JSONPath=`.status.messages.pending`
+// +kubebuilder:printcolumn:name="Processing",type=integer,JSONPath=`.status.messages.processing`
+// +kubebuilder:printcolumn:name="Dead",type=integer,JSONPath=`.status.deadLetters.count`
+// +kubebuilder:printcolumn:name="Oldest Dead",type=date,JSONPath=`.status.deadLetters.oldestTime`
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+// +kubebuilder:printcolumn:name="Queue",type=string,priority=1,JSONPath=`.status.queueName`
+// +kubebuilder:printcolumn:name="State",type=string,priority=1,JSONPath=`.spec.state`
+// +kubebuilder:printcolumn:name="Broker",type=string,priority=1,JSONPath=`.status.broker.name`
+// +kubebuilder:printcolumn:name="Broker Namespace",type=string,priority=1,JSONPath=`.status.broker.namespace`
+// +kubebuilder:printcolumn:name="Reason",type=string,priority=1,JSONPath=`.status.conditions[?(@.type=="Ready")].reason`
+// +kubebuilder:printcolumn:name="Message",type=string,priority=1,JSONPath=`.status.conditions[?(@.type=="Ready")].message`
+type Queue struct {
+	metav1.TypeMeta `json:",inline"`
+
+	// metadata is the standard object metadata.
+	// +optional
+	metav1.ObjectMeta `json:"metadata,omitzero"`
+
+	// spec is what the Queue is asked to be. A Queue without a spec takes every default.
+	// +optional
+	// +default={"state": "Active"}
+	Spec QueueSpec `json:"spec,omitzero"`
+
+	// status is what the Queue was last seen to be.
+	// +optional
+	// +default={"observedGeneration": -1}
+	Status QueueStatus `json:"status,omitzero"`
+}
+
+// QueueList is a list of Queues.
+// +kubebuilder:object:root=true
+type QueueList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitzero"`
+
+	Items []Queue `json:"items"`
+}
