@@ -211,7 +211,13 @@ func (s *Server) Stop() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 
-	err := s.shutDown()
+	// Data that is about to be removed needs no shutdown checkpoint.
+	signal := syscall.SIGINT
+	if s.temporary {
+		signal = syscall.SIGQUIT
+	}
+
+	err := s.shutDown(signal)
 
 	if s.temporary {
 		err = errors.Join(err, os.RemoveAll(s.layout.dir))
@@ -226,15 +232,9 @@ func (s *Server) Stop() error {
 }
 
 // shutDown ends the server process and waits for its end. The caller holds the lock.
-func (s *Server) shutDown() error {
+func (s *Server) shutDown(signal syscall.Signal) error {
 	if s.process == nil {
 		return nil
-	}
-
-	// Data that is about to be removed needs no shutdown checkpoint.
-	signal := syscall.SIGINT
-	if s.temporary && !s.options.Durable {
-		signal = syscall.SIGQUIT
 	}
 
 	stopping := s.process
@@ -274,7 +274,7 @@ func (s *Server) Restart(ctx context.Context) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 
-	if err := s.shutDown(); err != nil {
+	if err := s.shutDown(syscall.SIGINT); err != nil {
 		return fmt.Errorf("restart Postgres: %w", err)
 	}
 
