@@ -33,7 +33,7 @@ func (f DeadLetterFilter) where(args *arguments, queueID string) string {
 	when(len(f.Fingerprints) > 0, func() string { return "m.fingerprint = ANY (" + args.add(f.Fingerprints) + "::text[])" })
 	when(f.ErrorClass != "", func() string { return "m.error_class = " + args.add(f.ErrorClass) })
 	when(f.ReasonContains != "", func() string {
-		return "m.failure_reason ILIKE " + args.add("%"+likeEscaper.Replace(f.ReasonContains)+"%")
+		return "m.failure_reason LIKE " + args.add("%"+likeEscaper.Replace(f.ReasonContains)+"%")
 	})
 	when(f.ConsumerVersion != "", func() string { return "m.failed_version = " + args.add(f.ConsumerVersion) })
 	when(!f.DiedAfter.IsZero(), func() string { return "m.dead_at >= " + args.add(f.DiedAfter) })

@@ -11,7 +11,7 @@ type DeadLetterFilter struct {
 	Categories   []message.Category
 	Fingerprints []string
 	ErrorClass   string
-	// ReasonContains is a case-insensitive substring of the failure reason, taken literally.
+	// ReasonContains is a substring of the failure reason, taken literally and case-sensitively.
 	ReasonContains  string
 	ConsumerVersion string
 	// DiedAfter is inclusive, DiedBefore exclusive.
