@@ -18,8 +18,8 @@ WITH run AS (
     WHERE queue_id = $1 AND state = 'Running' RETURNING id
 )
 UPDATE {schema}.replay_item i SET state = 'cancelled' FROM run WHERE i.run_id = run.id AND i.state = 'selected'`
-	unfinishedSQL = `SELECT EXISTS (SELECT FROM {schema}.message WHERE queue_id = $1 AND status <> 'succeeded')`
-	occupiedSQL   = `SELECT EXISTS (SELECT FROM {schema}.message WHERE queue_id = $1)`
+	unfinishedSQL  = `SELECT EXISTS (SELECT FROM {schema}.message WHERE queue_id = $1 AND status <> 'succeeded')`
+	occupiedSQL    = `SELECT EXISTS (SELECT FROM {schema}.message WHERE queue_id = $1)`
 	deleteSliceSQL = `
 DELETE FROM {schema}.message WHERE id IN (
     SELECT id FROM {schema}.message WHERE queue_id = $1 AND (status = 'succeeded' OR NOT $3)
