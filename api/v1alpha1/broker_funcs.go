@@ -89,11 +89,11 @@ func (m *ManagedDatabase) EffectiveImage() string {
 
 // EffectiveSize is `storage.size` with its default.
 func (m *ManagedDatabase) EffectiveSize() resource.Quantity {
-	if m.Storage.Size.IsZero() {
-		return resource.MustParse(DefaultManagedStorageSize)
+	if m.Storage.Size != nil {
+		return *m.Storage.Size
 	}
 
-	return m.Storage.Size
+	return resource.MustParse(DefaultManagedStorageSize)
 }
 
 // EffectiveResources is `resources` with its default.

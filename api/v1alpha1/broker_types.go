@@ -17,7 +17,7 @@ type BrokerSpec struct {
 	// schema is the Postgres schema that holds the Broker's tables. The operator creates and migrates it.
 	// Immutable.
 	// +optional
-	// +default="deadletter"
+	// +kubebuilder:default="deadletter"
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=63
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z_][a-z0-9_]*$')",message="`schema` must consist of lower-case letters, digits and underscores, and must not start with a digit"
@@ -26,12 +26,12 @@ type BrokerSpec struct {
 
 	// api is the queue API's Deployment.
 	// +optional
-	// +default={"replicas": 1}
+	// +kubebuilder:default={"replicas":1}
 	API BrokerAPI `json:"api,omitzero"`
 
 	// undeclaredQueues tells what happens when a message is sent to a queue that no Queue object declares.
 	// +optional
-	// +default="Allow"
+	// +kubebuilder:default="Allow"
 	UndeclaredQueues UndeclaredQueuesPolicy `json:"undeclaredQueues,omitempty"`
 
 	// allowedNamespaces tells which namespaces may hold Queues that use this Broker.
@@ -42,7 +42,7 @@ type BrokerSpec struct {
 	// deletionPolicy tells what becomes of the data when the Broker is deleted: the schema in the database of a
 	// `secretRef`, the volume of a `managed` database.
 	// +optional
-	// +default="Retain"
+	// +kubebuilder:default="Retain"
 	DeletionPolicy BrokerDeletionPolicy `json:"deletionPolicy,omitempty"`
 }
 
@@ -73,7 +73,7 @@ type SecretKeyReference struct {
 
 	// key is the key of the value in the Secret.
 	// +optional
-	// +default="uri"
+	// +kubebuilder:default="uri"
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
 	// +kubebuilder:validation:Pattern=`^[-._a-zA-Z0-9]+$`
@@ -110,7 +110,7 @@ type ManagedStorage struct {
 	// size is the size of the volume, at least 1Gi. Unset means 10Gi.
 	// +optional
 	// +kubebuilder:validation:XValidation:rule="isQuantity(string(self)) && quantity(string(self)).compareTo(quantity('1Gi')) >= 0",message="`size` must be at least '1Gi'"
-	Size resource.Quantity `json:"size,omitzero"`
+	Size *resource.Quantity `json:"size,omitempty"`
 
 	// storageClassName is the StorageClass of the volume. Unset means the cluster's default.
 	// +optional
@@ -126,7 +126,7 @@ type BrokerAPI struct {
 	// replicas is the number of pods that serve the queue API. 0 stops serving and keeps the messages.
 	// It is what the scale subresource reads and writes: leave it out of a manifest that an autoscaler works on.
 	// +optional
-	// +default=1
+	// +kubebuilder:default=1
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=100
 	Replicas *int32 `json:"replicas,omitempty"`
@@ -224,7 +224,7 @@ const (
 type AllowedNamespaces struct {
 	// from tells how the namespaces are chosen.
 	// +optional
-	// +default="Same"
+	// +kubebuilder:default="Same"
 	From NamespacesFrom `json:"from,omitempty"`
 
 	// selector chooses namespaces by their labels. An empty selector chooses every namespace.
@@ -260,6 +260,7 @@ const (
 )
 
 // BrokerStatus is what a Broker was last seen to be.
+// +kubebuilder:validation:MinProperties=1
 type BrokerStatus struct {
 	// conditions are Accepted, DatabaseReady, SchemaReady, Available and Ready, and while they apply Reconciling and
 	// Stalled.
@@ -357,7 +358,7 @@ type Broker struct {
 
 	// status is what the Broker was last seen to be.
 	// +optional
-	// +default={"observedGeneration": -1}
+	// +kubebuilder:default={"observedGeneration":-1}
 	Status BrokerStatus `json:"status,omitzero"`
 }
 

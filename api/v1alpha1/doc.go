@@ -6,6 +6,3 @@
 // +kubebuilder:object:generate=true
 // +groupName=deadletter.dev
 package v1alpha1
-
-//go:generate go tool controller-gen object paths=.
-//go:generate go tool controller-gen crd paths=. output:crd:dir=../../config/crd/bases

@@ -55,7 +55,7 @@ type QueueSpec struct {
 
 	// state tells whether messages can be claimed.
 	// +optional
-	// +default="Active"
+	// +kubebuilder:default="Active"
 	State QueueState `json:"state,omitempty"`
 
 	// retention is how long finished messages are kept.
@@ -64,7 +64,7 @@ type QueueSpec struct {
 
 	// deletionPolicy tells what becomes of the messages when the Queue is deleted.
 	// +optional
-	// +default="Retain"
+	// +kubebuilder:default="Retain"
 	DeletionPolicy QueueDeletionPolicy `json:"deletionPolicy,omitempty"`
 }
 
@@ -180,6 +180,7 @@ const (
 )
 
 // QueueStatus is what a Queue was last seen to be.
+// +kubebuilder:validation:MinProperties=1
 type QueueStatus struct {
 	// conditions are Accepted, Synced and Ready, and while they apply Reconciling and Stalled.
 	// +optional
@@ -283,7 +284,7 @@ type QueueMessages struct {
 
 	// observedTime is when the numbers were read.
 	// +required
-	ObservedTime metav1.Time `json:"observedTime,omitzero"`
+	ObservedTime *metav1.Time `json:"observedTime,omitempty"`
 }
 
 // QueueDeadLetters counts a queue's dead letters.
@@ -296,11 +297,11 @@ type QueueDeadLetters struct {
 
 	// oldestTime is when the oldest dead letter died.
 	// +optional
-	OldestTime metav1.Time `json:"oldestTime,omitzero"`
+	OldestTime *metav1.Time `json:"oldestTime,omitempty"`
 
 	// observedTime is when the numbers were read.
 	// +required
-	ObservedTime metav1.Time `json:"observedTime,omitzero"`
+	ObservedTime *metav1.Time `json:"observedTime,omitempty"`
 }
 
 // Queue is a message queue with its dead letters.
@@ -329,12 +330,12 @@ type Queue struct {
 
 	// spec is what the Queue is asked to be. A Queue without a spec takes every default.
 	// +optional
-	// +default={"state": "Active"}
+	// +kubebuilder:default={"state":"Active"}
 	Spec QueueSpec `json:"spec,omitzero"`
 
 	// status is what the Queue was last seen to be.
 	// +optional
-	// +default={"observedGeneration": -1}
+	// +kubebuilder:default={"observedGeneration":-1}
 	Status QueueStatus `json:"status,omitzero"`
 }
 

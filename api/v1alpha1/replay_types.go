@@ -23,7 +23,7 @@ type ReplaySpec struct {
 	// runID names the run. A Replay of one namespace, name and runID runs once, however often the object is deleted and
 	// created again; to run again, change the runID.
 	// +optional
-	// +default="1"
+	// +kubebuilder:default="1"
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=63
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-zA-Z0-9]([-._a-zA-Z0-9]*[a-zA-Z0-9])?$')",message="`runID` must consist of letters, digits, '-', '_' and '.', and must start and end with a letter or a digit"
@@ -32,7 +32,7 @@ type ReplaySpec struct {
 	// mode tells whether the run moves messages. The default moves none, so that a run that nobody has looked at is
 	// harmless.
 	// +optional
-	// +default="Preview"
+	// +kubebuilder:default="Preview"
 	Mode ReplayMode `json:"mode,omitempty"`
 
 	// selector chooses the dead letters.
@@ -49,7 +49,7 @@ type ReplaySpec struct {
 
 	// onDelete tells what becomes of a run under way when the Replay is deleted.
 	// +optional
-	// +default="Cancel"
+	// +kubebuilder:default="Cancel"
 	OnDelete ReplayDeletionPolicy `json:"onDelete,omitempty"`
 }
 
@@ -84,7 +84,7 @@ const (
 type ReplaySelector struct {
 	// scope tells whether criteria choose the dead letters, or all of them are meant.
 	// +optional
-	// +default="Matching"
+	// +kubebuilder:default="Matching"
 	Scope ReplayScope `json:"scope,omitempty"`
 
 	// categories selects by failure category: 'VALIDATION', 'TIMEOUT', 'AUTH', 'EXTERNAL', 'POISON', 'EXPIRED',
@@ -115,11 +115,11 @@ type ReplaySelector struct {
 
 	// diedAfter selects the letters that died at this time or later, by the database's clock.
 	// +optional
-	DiedAfter metav1.Time `json:"diedAfter,omitzero"`
+	DiedAfter *metav1.Time `json:"diedAfter,omitempty"`
 
 	// diedBefore selects the letters that died before this time, by the database's clock.
 	// +optional
-	DiedBefore metav1.Time `json:"diedBefore,omitzero"`
+	DiedBefore *metav1.Time `json:"diedBefore,omitempty"`
 
 	// messageIDs selects single messages.
 	// +optional
@@ -178,6 +178,7 @@ const (
 )
 
 // ReplayStatus is what a Replay was last seen to be.
+// +kubebuilder:validation:MinProperties=1
 type ReplayStatus struct {
 	// conditions are Accepted, Suspended, Succeeded and Ready, and while they apply Reconciling and Stalled.
 	// +optional
@@ -210,11 +211,11 @@ type ReplayStatus struct {
 
 	// oldestDeathTime is when the oldest of the selected dead letters died.
 	// +optional
-	OldestDeathTime metav1.Time `json:"oldestDeathTime,omitzero"`
+	OldestDeathTime *metav1.Time `json:"oldestDeathTime,omitempty"`
 
 	// newestDeathTime is when the newest of the selected dead letters died.
 	// +optional
-	NewestDeathTime metav1.Time `json:"newestDeathTime,omitzero"`
+	NewestDeathTime *metav1.Time `json:"newestDeathTime,omitempty"`
 }
 
 // ReplayRun is a run as the database records it.
@@ -237,15 +238,15 @@ type ReplayRun struct {
 
 	// selectedBefore is the time the selection was frozen at: a letter that died later is not part of the run.
 	// +optional
-	SelectedBefore metav1.Time `json:"selectedBefore,omitzero"`
+	SelectedBefore *metav1.Time `json:"selectedBefore,omitempty"`
 
 	// startTime is when the run started.
 	// +optional
-	StartTime metav1.Time `json:"startTime,omitzero"`
+	StartTime *metav1.Time `json:"startTime,omitempty"`
 
 	// completionTime is when the run ended.
 	// +optional
-	CompletionTime metav1.Time `json:"completionTime,omitzero"`
+	CompletionTime *metav1.Time `json:"completionTime,omitempty"`
 }
 
 // ReplayCounts are what became of the dead letters of a run. Of a Preview, only `matched` and `skipped` are ever above 0.
@@ -319,7 +320,7 @@ type Replay struct {
 
 	// status is what the Replay was last seen to be.
 	// +optional
-	// +default={"observedGeneration": -1}
+	// +kubebuilder:default={"observedGeneration":-1}
 	Status ReplayStatus `json:"status,omitzero"`
 }
 
