@@ -29,7 +29,8 @@ type BrokerSpec struct {
 	// +kubebuilder:default={"replicas":1}
 	API BrokerAPI `json:"api,omitzero"`
 
-	// undeclaredQueues tells what happens when a message is sent to a queue that no Queue object declares.
+	// undeclaredQueues tells what happens when a message is sent to a queue that no Queue object declares:
+	// 'Allow' creates it with the default settings, 'Deny' refuses the message.
 	// +optional
 	// +kubebuilder:default="Allow"
 	UndeclaredQueues UndeclaredQueuesPolicy `json:"undeclaredQueues,omitempty"`
@@ -40,7 +41,7 @@ type BrokerSpec struct {
 	AllowedNamespaces AllowedNamespaces `json:"allowedNamespaces,omitzero"`
 
 	// deletionPolicy tells what becomes of the data when the Broker is deleted: the schema in the database of a
-	// `secretRef`, the volume of a `managed` database.
+	// `secretRef`, the volume of a `managed` database. 'Retain' keeps it, 'Delete' deletes it with all messages in it.
 	// +optional
 	// +kubebuilder:default="Retain"
 	DeletionPolicy BrokerDeletionPolicy `json:"deletionPolicy,omitempty"`
@@ -222,7 +223,8 @@ const (
 // +kubebuilder:validation:MinProperties=1
 // +kubebuilder:validation:XValidation:rule="(self.from == 'Selector') == has(self.selector)",message="`selector` must be set when `from` is 'Selector', and must not be set otherwise"
 type AllowedNamespaces struct {
-	// from tells how the namespaces are chosen.
+	// from tells how the namespaces are chosen: 'Same' means the Broker's own, 'All' every one, 'Selector' the Broker's
+	// own and those whose labels match `selector`.
 	// +optional
 	// +kubebuilder:default="Same"
 	From NamespacesFrom `json:"from,omitempty"`

@@ -53,7 +53,8 @@ type QueueSpec struct {
 	// +kubebuilder:validation:Maximum=1000
 	MaxDeliveries int32 `json:"maxDeliveries,omitempty"`
 
-	// state tells whether messages can be claimed.
+	// state tells whether messages can be claimed: 'Active' hands them to workers, 'Paused' takes messages and hands out
+	// none, while what workers already hold they may finish.
 	// +optional
 	// +kubebuilder:default="Active"
 	State QueueState `json:"state,omitempty"`
@@ -62,7 +63,8 @@ type QueueSpec struct {
 	// +optional
 	Retention QueueRetention `json:"retention,omitzero"`
 
-	// deletionPolicy tells what becomes of the messages when the Queue is deleted.
+	// deletionPolicy tells what becomes of the messages when the Queue is deleted: 'Retain' keeps them, 'DeleteIfEmpty'
+	// holds the Queue until there are neither pending, nor claimed, nor dead ones, 'Delete' deletes them.
 	// +optional
 	// +kubebuilder:default="Retain"
 	DeletionPolicy QueueDeletionPolicy `json:"deletionPolicy,omitempty"`
@@ -145,7 +147,8 @@ type QueueRetention struct {
 	// +kubebuilder:validation:Maximum=315360000
 	DeadSeconds int32 `json:"deadSeconds,omitempty"`
 
-	// onDeadExpiry tells what becomes of a dead letter when its time is over. Unset means 'Delete'.
+	// onDeadExpiry tells what becomes of a dead letter when its time is over: 'Delete' deletes it, 'Keep' keeps it until
+	// somebody replays or discards it. Unset means 'Delete'.
 	// +optional
 	OnDeadExpiry DeadExpiryPolicy `json:"onDeadExpiry,omitempty"`
 }

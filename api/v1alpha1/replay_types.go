@@ -29,8 +29,8 @@ type ReplaySpec struct {
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-zA-Z0-9]([-._a-zA-Z0-9]*[a-zA-Z0-9])?$')",message="`runID` must consist of letters, digits, '-', '_' and '.', and must start and end with a letter or a digit"
 	RunID string `json:"runID,omitempty"`
 
-	// mode tells whether the run moves messages. The default moves none, so that a run that nobody has looked at is
-	// harmless.
+	// mode tells whether the run moves messages: 'Preview' counts what would be selected, 'Execute' puts it back to work.
+	// The default moves nothing, so that a run that nobody has looked at is harmless.
 	// +optional
 	// +kubebuilder:default="Preview"
 	Mode ReplayMode `json:"mode,omitempty"`
@@ -47,7 +47,8 @@ type ReplaySpec struct {
 	// +optional
 	Suspend *bool `json:"suspend,omitempty"`
 
-	// onDelete tells what becomes of a run under way when the Replay is deleted.
+	// onDelete tells what becomes of a run under way when the Replay is deleted: 'Cancel' ends it after its current batch
+	// and leaves the rest dead, 'Detach' lets it go on to its end in the database.
 	// +optional
 	// +kubebuilder:default="Cancel"
 	OnDelete ReplayDeletionPolicy `json:"onDelete,omitempty"`
@@ -82,7 +83,8 @@ const (
 // +kubebuilder:validation:XValidation:rule="self.scope != 'All' || !(has(self.categories) || has(self.fingerprints) || has(self.errorContains) || has(self.diedAfter) || has(self.diedBefore) || has(self.messageIDs))",message="`selector` must not have criteria when `scope` is 'All'"
 // +kubebuilder:validation:XValidation:rule="!has(self.diedAfter) || !has(self.diedBefore) || self.diedAfter < self.diedBefore",message="`diedAfter` must be before `diedBefore`"
 type ReplaySelector struct {
-	// scope tells whether criteria choose the dead letters, or all of them are meant.
+	// scope tells whether criteria choose the dead letters, which is 'Matching', or every one of the queue is meant, which
+	// is 'All' and excludes criteria.
 	// +optional
 	// +kubebuilder:default="Matching"
 	Scope ReplayScope `json:"scope,omitempty"`
