@@ -1,0 +1,142 @@
+package store_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"deadletter.dev/deadletter/internal/message"
+	"deadletter.dev/deadletter/internal/pgtest"
+	"deadletter.dev/deadletter/internal/store"
+	"deadletter.dev/deadletter/internal/store/storetest"
+)
+
+const schema = "deadletter"
+
+func TestMain(m *testing.M) { pgtest.Main(m) }
+
+func TestEngineConformance(t *testing.T) {
+	t.Parallel()
+	storetest.Run(t, func(t *testing.T) storetest.Fixture {
+		t.Helper()
+		return newDatabase(t).fixture()
+	})
+}
+
+// database is a migrated database with a store and a raw pool on it.
+type database struct {
+	*store.Store
+	url string
+	raw *pgxpool.Pool
+}
+
+func newDatabase(t *testing.T) database {
+	t.Helper()
+	url := pgtest.Database(t)
+	if _, err := store.Migrate(t.Context(), store.MigrateOptions{DatabaseURL: url, Schema: schema}); err != nil {
+		t.Fatalf("migrate: %v", err)
+	}
+	return openDatabase(t, url, store.Options{})
+}
+
+func openDatabase(t *testing.T, url string, options store.Options) database {
+	t.Helper()
+	options.DatabaseURL, options.Schema = url, schema
+	if options.MaxConns == 0 {
+		options.MaxConns = 4
+	}
+	opened, err := store.Open(t.Context(), options)
+	if err != nil {
+		t.Fatalf("open store: %v", err)
+	}
+	t.Cleanup(opened.Close)
+	raw, err := pgxpool.New(t.Context(), url)
+	if err != nil {
+		t.Fatalf("open pool: %v", err)
+	}
+	t.Cleanup(raw.Close)
+	return database{Store: opened, url: url, raw: raw}
+}
+
+func (d database) fixture() storetest.Fixture {
+	return storetest.Fixture{Engine: d.Store, Elapse: d.elapse, Declare: d.declare, Reset: d.reset, Check: d.check}
+}
+
+// elapse moves everything that was stored into the past.
+func (d database) elapse(t storetest.TB, by time.Duration) {
+	t.Helper()
+	d.exec(t, `UPDATE deadletter.message SET ready_at = ready_at - $1::interval,
+		lease_expires_at = lease_expires_at - $1::interval, dead_at = dead_at - $1::interval,
+		succeeded_at = succeeded_at - $1::interval`, by)
+}
+
+// reset deletes rather than truncates: the depth counters are part of what is tested.
+func (d database) reset(t storetest.TB) {
+	t.Helper()
+	d.exec(t, `DELETE FROM deadletter.message`)
+	d.exec(t, `DELETE FROM deadletter.queue`)
+}
+
+func (d database) declare(t storetest.TB, queue string, settings message.Settings) {
+	t.Helper()
+	if _, err := d.DeclareQueue(t.Context(), queue, store.Owner{Namespace: "shop", Name: queue}, settings); err != nil {
+		t.Fatalf("declare queue: %v", err)
+	}
+}
+
+// check holds counters against rows, before and after folding.
+func (d database) check(t storetest.TB) {
+	t.Helper()
+	for range 2 {
+		depths, err := d.Depths(t.Context())
+		if err != nil {
+			t.Fatalf("read depths: %v", err)
+		}
+		for queue, depth := range depths {
+			var want store.Depth
+			err := d.raw.QueryRow(t.Context(), `SELECT count(*) FILTER (WHERE status = 'pending'),
+				count(*) FILTER (WHERE status = 'processing'), count(*) FILTER (WHERE status = 'succeeded'),
+				count(*) FILTER (WHERE status = 'dead') FROM deadletter.message m
+				JOIN deadletter.queue q ON q.id = m.queue_id WHERE q.name = $1`, queue).
+				Scan(&want.Pending, &want.Processing, &want.Succeeded, &want.Dead)
+			if err != nil {
+				t.Fatalf("count: %v", err)
+			}
+			want.OldestReadyAt, want.OldestDeadAt, want.ObservedAt = depth.OldestReadyAt, depth.OldestDeadAt, depth.ObservedAt
+			if depth != want {
+				t.Fatalf("queue %s: counters %+v, rows %+v", queue, depth, want)
+			}
+		}
+		if err := d.FoldDepth(t.Context()); err != nil {
+			t.Fatalf("fold depth: %v", err)
+		}
+	}
+}
+
+func (d database) exec(t storetest.TB, sql string, args ...any) {
+	t.Helper()
+	if _, err := d.raw.Exec(t.Context(), sql, args...); err != nil {
+		t.Fatalf("%s: %v", sql, err)
+	}
+}
+
+func (d database) count(t storetest.TB, sql string, args ...any) int {
+	t.Helper()
+	return scalar[int](t, t.Context(), d.raw, sql, args...)
+}
+
+func scalar[T any](t storetest.TB, ctx context.Context, db *pgxpool.Pool, sql string, args ...any) T {
+	t.Helper()
+	rows, err := db.Query(ctx, sql, args...)
+	if err != nil {
+		t.Fatalf("%s: %v", sql, err)
+	}
+	value, err := pgx.CollectExactlyOneRow(rows, pgx.RowTo[T])
+	if err != nil {
+		t.Fatalf("%s: %v", sql, err)
+	}
+	return value
+}
