@@ -15,8 +15,6 @@ import (
 )
 
 // version is golangci-lint's own version, set at link time from go.mod.
-//
-//nolint:gochecknoglobals // The linker can only set a package variable.
 var version = "unknown"
 
 func main() {
