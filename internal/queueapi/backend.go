@@ -1,0 +1,47 @@
+package queueapi
+
+import (
+	"context"
+
+	"deadletter.dev/deadletter/internal/store"
+)
+
+// Backend is what the data plane needs of the store.
+type Backend interface {
+	store.Engine
+
+	// DeadLetters returns a page of dead letters, newest death first.
+	DeadLetters(ctx context.Context, queue string, filter store.DeadLetterFilter, after store.DeadLetterCursor, limit int,
+	) (store.DeadLetterPage, error)
+	// DeadLetter returns one dead letter, or store.ErrNotFound when the message is not dead.
+	DeadLetter(ctx context.Context, queue string, id int64) (store.DeadLetter, error)
+	// DeadLetterGroups returns the groups of a queue's dead letters, largest first.
+	DeadLetterGroups(ctx context.Context, queue string, limit int) ([]store.Group, error)
+	// Queues returns queues by name, after afterName.
+	Queues(ctx context.Context, afterName string, limit int) ([]store.QueueInfo, error)
+	// Queue returns one queue.
+	Queue(ctx context.Context, name string) (store.QueueInfo, error)
+
+	Maintainer
+	Prober
+}
+
+// Maintainer is what the background loops need of the store.
+type Maintainer interface {
+	// ExpireLeases fails up to limit messages whose lease has run out and returns how many.
+	ExpireLeases(ctx context.Context, limit int) (int, error)
+	// EnforceRetention removes up to limit messages of each kind that nothing keeps any longer.
+	EnforceRetention(ctx context.Context, limit int) (store.RetentionResult, error)
+	// FoldDepth folds the deltas of the depth counters.
+	FoldDepth(ctx context.Context) error
+}
+
+// Prober is what readiness and the metrics need of the store.
+type Prober interface {
+	// Ping reports whether the database answers.
+	Ping(ctx context.Context) error
+	// CheckSchema returns an error that matches store.ErrSchema when the database has another schema version.
+	CheckSchema(ctx context.Context) error
+	// PoolStats describes the connection pool.
+	PoolStats() store.PoolStats
+}

@@ -1,0 +1,106 @@
+package queueapi
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strconv"
+	"time"
+
+	"deadletter.dev/deadletter/internal/message"
+)
+
+// call is one request on its way through the API.
+type call struct {
+	w *responseRecorder
+	r *http.Request
+	// requestID is the caller's X-Request-Id, or ours.
+	requestID string
+	// pattern is the path of the route, for metrics and logs.
+	pattern string
+	// queue is the canonical name of the queue, if the path names one.
+	queue string
+	// id is the id of the message, if the path names one.
+	id int64
+	// query holds the parameters of the URL.
+	query url.Values
+	// body is the pooled buffer that holds the request's body.
+	body *bytes.Buffer
+}
+
+// queueCall runs a route that reaches queues: what the path names must be possible names, the caller must be allowed,
+// and there must be room.
+func (a *API) queueCall(c *call, r route) error {
+	if err := c.parsePath(); err != nil {
+		return err
+	}
+	if !a.health.started() {
+		return problemUnavailable("The server has not reached its database yet.")
+	}
+	if err := a.authorize(c, r.access); err != nil {
+		return err
+	}
+	if err := c.parseQuery(r.params); err != nil {
+		return err
+	}
+	if !a.slots.tryTake() {
+		return problemOverloaded()
+	}
+	defer a.slots.give()
+	return r.handle(a, c)
+}
+
+// parsePath reads the queue and the id out of the path. A name that no queue can have names nothing: 404.
+func (c *call) parsePath() error {
+	if raw := c.r.PathValue("queue"); raw != "" {
+		name, err := message.ParseQueueName(raw)
+		if err != nil {
+			return problemNotFound("There can be no such queue: " + err.Error() + ".")
+		}
+		c.queue = name
+	}
+	if raw := c.r.PathValue("id"); raw != "" {
+		id, err := strconv.ParseInt(raw, 10, 64)
+		if err != nil || id < 1 || strconv.FormatInt(id, 10) != raw {
+			return problemNotFound("There is no message with this id: ids are positive integers.")
+		}
+		c.id = id
+	}
+	return nil
+}
+
+// storeTimeout bounds a call of the store that must not end with the client: the store's own statement timeout comes
+// first.
+const storeTimeout = 30 * time.Second
+
+// detached is the context for changes: once asked for, a change is not given up half way because the client is gone,
+// since its outcome would then be known to nobody.
+func (c *call) detached() (context.Context, context.CancelFunc) {
+	return context.WithTimeout(context.WithoutCancel(c.r.Context()), storeTimeout)
+}
+
+// clientGone reports that nobody waits for the answer any more.
+func (c *call) clientGone() bool { return c.r.Context().Err() != nil }
+
+// answer writes a JSON response and returns an error when it could not be delivered.
+func (c *call) answer(status int, body any) error {
+	buffer := getBuffer()
+	defer putBuffer(buffer)
+	encoder := json.NewEncoder(buffer)
+	encoder.SetEscapeHTML(false)
+	if err := encoder.Encode(body); err != nil {
+		return fmt.Errorf("encode response: %w", err)
+	}
+	header := c.w.Header()
+	header.Set("Content-Type", "application/json")
+	header.Set("Cache-Control", "no-store")
+	header.Set("Content-Length", strconv.Itoa(buffer.Len()))
+	c.w.WriteHeader(status)
+	if _, err := c.w.Write(buffer.Bytes()); err != nil {
+		return fmt.Errorf("%w: %w", errUndelivered, err)
+	}
+	return nil
+}

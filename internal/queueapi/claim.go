@@ -1,0 +1,223 @@
+package queueapi
+
+import (
+	"errors"
+	"net/http"
+	"time"
+
+	"deadletter.dev/deadletter/internal/message"
+	"deadletter.dev/deadletter/internal/queueapi/strictjson"
+	"deadletter.dev/deadletter/internal/store"
+)
+
+// claimRequest is the body of a claim.
+type claimRequest struct {
+	params store.ClaimParams
+	// plural is set when max was given: the answer then has messages instead of message.
+	plural bool
+	wait   time.Duration
+}
+
+// The answers of a claim: with max, and without.
+type (
+	claimedManyJSON struct {
+		Claimed  bool          `json:"claimed"`
+		Messages []messageJSON `json:"messages"`
+	}
+	claimedOneJSON struct {
+		Claimed bool         `json:"claimed"`
+		Message *messageJSON `json:"message"`
+	}
+)
+
+// claim leases messages, and waits for some if asked to.
+func (a *API) claim(c *call) error {
+	body, err := c.strictBody(maxSmallBytes)
+	if err != nil {
+		return err
+	}
+	request, err := decodeClaim(body)
+	if err != nil {
+		return err
+	}
+	messages, err := a.claimOrWait(c, request)
+	if err != nil {
+		return err
+	}
+	if c.clientGone() {
+		a.giveBack(c, messages)
+		return errUndelivered
+	}
+	err = c.answer(http.StatusOK, claimAnswer(messages, request.plural))
+	if errors.Is(err, errUndelivered) {
+		a.giveBack(c, messages)
+	}
+	return err
+}
+
+func claimAnswer(messages []message.Message, plural bool) any {
+	views := make([]messageJSON, len(messages))
+	for i := range messages {
+		views[i] = newClaimedJSON(&messages[i])
+	}
+	switch {
+	case plural:
+		return claimedManyJSON{Claimed: len(views) > 0, Messages: views}
+	case len(views) > 0:
+		return claimedOneJSON{Claimed: true, Message: &views[0]}
+	default:
+		return claimedOneJSON{}
+	}
+}
+
+func decodeClaim(body strictjson.Value) (claimRequest, error) {
+	var in input
+	request := claimRequest{params: store.ClaimParams{Max: 1}}
+	in.object(nil, body, func(name string, p *place, v strictjson.Value) bool {
+		switch name {
+		case "max":
+			request.params.Max, request.plural = int(in.integer(p, v, 1, maxBatch)), true
+		case "wait_seconds":
+			request.wait = time.Duration(in.integer(p, v, 0, maxWaitSeconds)) * time.Second
+		case "visibility_timeout_seconds":
+			seconds := in.integer(p, v, 1, maxVisibilitySeconds)
+			request.params.VisibilityTimeout = time.Duration(seconds) * time.Second
+		case "consumer":
+			request.params.Consumer = in.consumer(p, v)
+		default:
+			return false
+		}
+		return true
+	})
+	return request, in.err()
+}
+
+// claimOrWait claims at once, or else as soon as something is ready within the wait. The request's slot is free while
+// it waits, so that waiting costs others nothing.
+func (a *API) claimOrWait(c *call, request claimRequest) ([]message.Message, error) {
+	if request.wait == 0 {
+		return a.claimNow(c, request.params)
+	}
+	if !a.polls.tryTake() {
+		return nil, problemOverloaded()
+	}
+	defer a.polls.give()
+	timeout := time.NewTimer(request.wait)
+	defer timeout.Stop()
+	waiter := a.hub.join(c.queue)
+	full := false
+	defer func() { a.hub.leave(waiter, full) }()
+	for {
+		messages, err := a.claimNow(c, request.params)
+		if err != nil || len(messages) > 0 {
+			full = len(messages) == request.params.Max
+			return messages, err
+		}
+		if !a.waitForHint(c, waiter, timeout.C) {
+			return nil, nil
+		}
+	}
+}
+
+// waitForHint waits, without the request's slot, until there is reason to claim again. It returns false when the wait is
+// over: time is up, the server drains, or the client is gone.
+func (a *API) waitForHint(c *call, w *waiter, timeout <-chan time.Time) bool {
+	a.slots.give()
+	hinted := false
+	select {
+	case <-w.signal:
+		hinted = true
+	case <-timeout:
+	case <-c.r.Context().Done():
+	case <-a.hub.closed:
+	}
+	if !hinted {
+		// The slot is taken back in any case: the caller gives it.
+		a.slots <- struct{}{}
+		return false
+	}
+	taken := a.slots.take(c.r.Context())
+	if !taken {
+		a.slots <- struct{}{}
+		return false // The hint was not acted on; leaving passes it on.
+	}
+	a.hub.take(w)
+	return true
+}
+
+const (
+	// claimSlice is how many messages are claimed by one statement.
+	claimSlice = 100
+	// claimBytes is the size of payloads after which a claim asks for no more.
+	claimBytes = 16 << 20
+)
+
+// claimNow claims what is ready, up to Max messages and about claimBytes of payload. It never claims for a client that
+// is gone already.
+func (a *API) claimNow(c *call, params store.ClaimParams) ([]message.Message, error) {
+	ctx, cancel := c.detached()
+	defer cancel()
+	var (
+		claimed []message.Message
+		size    int
+	)
+	for remaining := params.Max; remaining > 0 && size < claimBytes && !c.clientGone(); {
+		params.Max = min(remaining, claimSlice)
+		slice, err := a.backend.Claim(ctx, c.queue, params)
+		if err != nil {
+			if len(claimed) > 0 {
+				return claimed, nil // What was claimed is the answer; the error will meet the next claim.
+			}
+			return nil, err //nolint:wrapcheck // the store says what it was doing
+		}
+		claimed = append(claimed, slice...)
+		for i := range slice {
+			size += len(slice[i].Payload)
+		}
+		remaining -= len(slice)
+		if len(slice) < params.Max {
+			break
+		}
+	}
+	return claimed, nil
+}
+
+// giveBack releases messages whose claimer will never see them. What cannot be released comes back when its lease expires.
+func (a *API) giveBack(c *call, messages []message.Message) {
+	if len(messages) == 0 {
+		return
+	}
+	ctx, cancel := c.detached()
+	defer cancel()
+	released := 0
+	for i := range messages {
+		if messages[i].Lease == nil {
+			continue
+		}
+		lease := store.LeaseRef{ID: messages[i].ID, Token: messages[i].Lease.Token}
+		if _, err := a.backend.Release(ctx, c.queue, lease, 0); err != nil {
+			a.logger.WarnContext(ctx, "claimed messages could not be given back", "request_id", c.requestID,
+				"messages", len(messages)-released, "error", err)
+			break
+		}
+		released++
+	}
+	a.hub.wake(c.queue, released)
+}
+
+// wakeFor hints waiters at messages that are, or will be, ready.
+func (a *API) wakeFor(queue string, messages []message.Message) {
+	ready := 0
+	for i := range messages {
+		switch m := &messages[i]; {
+		case m.Status != message.Pending:
+		case m.RetryAfter == nil:
+			ready++
+		default:
+			a.hub.wakeAfter(queue, m.RetryAfter.Sub(m.UpdatedAt))
+		}
+	}
+	if ready > 0 {
+		a.hub.wake(queue, ready)
+	}
+}

@@ -1,0 +1,63 @@
+package queueapi
+
+import (
+	"net/http"
+
+	"deadletter.dev/deadletter/internal/queueapi/auth"
+)
+
+// route is one method of one path.
+type route struct {
+	method string
+	path   string
+	access auth.Access
+	handle func(*API, *call) error
+	// params are the query parameters that the route knows; any other is refused.
+	params []string
+}
+
+// queueRoutes are the routes that reach queues. The OpenAPI document has exactly these and the operations' own.
+func queueRoutes() []route {
+	const (
+		queues   = "/queues"
+		queue    = "/queues/{queue}"
+		messages = "/queues/{queue}/messages"
+		item     = "/queues/{queue}/messages/{id}"
+		letters  = "/queues/{queue}/dead-letters"
+	)
+	send, receive := auth.Access{Verb: "create", Subresource: "messages"}, auth.Access{Verb: "get", Subresource: "messages"}
+	settle := auth.Access{Verb: "update", Subresource: "messages"}
+	paging := []string{"cursor", "limit"}
+	filters := append([]string{
+		"category", "fingerprint", "error_class", "reason", "consumer_version", "died_after", "died_before",
+		"replay_count", "header",
+	}, paging...)
+	return []route{
+		{http.MethodGet, queues, auth.Access{Verb: "list"}, (*API).listQueues, paging},
+		{http.MethodGet, queue, auth.Access{Verb: "get"}, (*API).getQueue, nil},
+		{http.MethodPost, messages, send, (*API).enqueue, nil},
+		{http.MethodGet, messages, receive, (*API).listMessages, append([]string{"status", "offset"}, paging...)},
+		{http.MethodGet, item, receive, (*API).getMessage, nil},
+		{http.MethodPost, queue + "/claim", receive, (*API).claim, nil},
+		{http.MethodPost, queue + "/succeed", settle, (*API).succeedBatch, nil},
+		{http.MethodPost, queue + "/fail", settle, (*API).failBatch, nil},
+		{http.MethodPost, item + "/succeed", settle, (*API).succeed, nil},
+		{http.MethodPost, item + "/fail", settle, (*API).fail, nil},
+		{http.MethodPost, item + "/extend", settle, (*API).extend, nil},
+		{http.MethodPost, item + "/release", settle, (*API).release, nil},
+		{http.MethodPost, item + "/replay", auth.Access{Verb: "update", Subresource: "deadletters"}, (*API).replay, nil},
+		{http.MethodGet, letters, auth.Access{Verb: "list", Subresource: "deadletters"}, (*API).listDeadLetters, filters},
+		{http.MethodGet, letters + "/groups", auth.Access{Verb: "list", Subresource: "deadletters"}, (*API).listGroups, []string{"limit"}},
+		{http.MethodGet, letters + "/{id}", auth.Access{Verb: "get", Subresource: "deadletters"}, (*API).getDeadLetter, nil},
+	}
+}
+
+// operationRoutes are the routes that watch the server itself. They need no authentication and no database.
+func operationRoutes() []route {
+	return []route{
+		{http.MethodGet, "/healthz", auth.Access{}, (*API).healthz, nil},
+		{http.MethodGet, "/readyz", auth.Access{}, (*API).readyz, nil},
+		{http.MethodGet, "/metrics", auth.Access{}, (*API).serveMetrics, nil},
+		{http.MethodGet, "/openapi.json", auth.Access{}, (*API).serveOpenAPI, nil},
+	}
+}

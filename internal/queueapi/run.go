@@ -1,0 +1,203 @@
+package queueapi
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"sync"
+	"time"
+
+	"deadletter.dev/deadletter/internal/store"
+)
+
+// Config says how to run the data plane as a process.
+type Config struct {
+	// DatabaseURL is the Postgres connection string; Schema holds the product's tables; MaxConns bounds the pool, 0 takes
+	// the store's default.
+	DatabaseURL string
+	Schema      string
+	MaxConns    int32
+	// Listen is the address to listen on, as host:port.
+	Listen string
+	// Guard decides who may do what; nil lets everyone do everything.
+	Guard Guard
+	// DenyUndeclaredQueues refuses messages for queues that no Queue resource declares.
+	DenyUndeclaredQueues bool
+	// RequireLeaseToken refuses calls on a lease that carry no token.
+	RequireLeaseToken bool
+	Limits            Limits
+	// DrainDelay is how long requests are still accepted after readiness has begun to fail, so that load balancers notice.
+	DrainDelay time.Duration
+	// DrainTimeout bounds the wait for requests under way; 0 means 25 s.
+	DrainTimeout time.Duration
+	// Version is shown in build_info.
+	Version string
+	// Listening, when set, is told the address once connections are accepted.
+	Listening func(address net.Addr)
+}
+
+// Bounds of one connection. Long polls end well within the write timeout.
+const (
+	readHeaderTimeout = 10 * time.Second
+	readTimeout       = 60 * time.Second
+	writeTimeout      = 60 * time.Second
+	idleTimeout       = 120 * time.Second
+	maxHeaderBytes    = 64 << 10
+	// abortTimeout is how long requests that were cut off may take to give their messages back.
+	abortTimeout = 5 * time.Second
+)
+
+// Run serves the data plane until ctx ends, and then drains: readiness fails, long polls end with nothing, requests under
+// way are finished, and only then the database is let go.
+//
+// It returns an error that matches store.ErrSchema when the database has another schema version. A database that does not
+// answer is waited for instead, with readiness failing meanwhile.
+func Run(ctx context.Context, config Config, logger *slog.Logger) error {
+	db, err := store.Open(ctx, store.Options{
+		DatabaseURL:          config.DatabaseURL,
+		Schema:               config.Schema,
+		DenyUndeclaredQueues: config.DenyUndeclaredQueues,
+		MaxConns:             config.MaxConns,
+		ApplicationName:      "deadletter api",
+	})
+	if err != nil {
+		return fmt.Errorf("open store: %w", err)
+	}
+	defer db.Close()
+	api, err := New(Options{
+		Backend: db, Logger: logger, Limits: config.Limits, RequireLeaseToken: config.RequireLeaseToken,
+		Guard: config.Guard, Version: config.Version,
+	})
+	if err != nil {
+		return err
+	}
+	if err := api.CheckSchema(ctx); errors.Is(err, store.ErrSchema) {
+		return fmt.Errorf("refuse to start: %w", err)
+	}
+	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", config.Listen)
+	if err != nil {
+		return fmt.Errorf("listen: %w", err)
+	}
+	if config.Listening != nil {
+		config.Listening(listener.Addr())
+	}
+	logger.InfoContext(ctx, "listening", "address", listener.Addr().String(), "version", config.Version)
+	s := &server{api: api, logger: logger, drainDelay: config.DrainDelay, drainTimeout: config.DrainTimeout}
+	return s.serve(ctx, listener)
+}
+
+// server is one running process of the data plane.
+type server struct {
+	api          *API
+	logger       *slog.Logger
+	drainDelay   time.Duration
+	drainTimeout time.Duration
+	// handling counts requests in handlers, which http.Server forgets when it closes connections.
+	handling sync.WaitGroup
+}
+
+func (s *server) serve(ctx context.Context, listener net.Listener) error {
+	httpServer := &http.Server{
+		Handler:           http.HandlerFunc(s.handle),
+		ReadHeaderTimeout: readHeaderTimeout,
+		ReadTimeout:       readTimeout,
+		WriteTimeout:      writeTimeout,
+		IdleTimeout:       idleTimeout,
+		MaxHeaderBytes:    maxHeaderBytes,
+		ErrorLog:          slog.NewLogLogger(s.logger.Handler(), slog.LevelWarn),
+	}
+	// Maintenance goes on until the last request is answered.
+	background, stopBackground := context.WithCancel(context.WithoutCancel(ctx))
+	failed := make(chan error, 1)
+	var group sync.WaitGroup
+	group.Go(func() {
+		if err := s.maintain(background); err != nil {
+			failed <- err
+		}
+	})
+	served := make(chan error, 1)
+	group.Go(func() { served <- httpServer.Serve(listener) })
+
+	var err error
+	select {
+	case <-ctx.Done():
+	case err = <-failed:
+	case err = <-served:
+		err = fmt.Errorf("serve: %w", err)
+	}
+	s.drain(background, httpServer)
+	stopBackground()
+	group.Wait()
+	return err
+}
+
+func (s *server) handle(w http.ResponseWriter, r *http.Request) {
+	s.handling.Add(1)
+	defer s.handling.Done()
+	s.api.ServeHTTP(w, r)
+}
+
+// maintain waits until the schema has been seen to be right, and then runs the background loops until ctx ends. It
+// returns an error only for a schema that is wrong.
+func (s *server) maintain(ctx context.Context) error {
+	for logged := false; ; {
+		err := s.api.CheckSchema(ctx)
+		if err == nil {
+			break
+		}
+		if errors.Is(err, store.ErrSchema) {
+			return fmt.Errorf("refuse to serve: %w", err)
+		}
+		if !logged {
+			s.logger.WarnContext(ctx, "waiting for the database", "error", err)
+			logged = true
+		}
+		if !pause(ctx, readyFor) {
+			return nil
+		}
+	}
+	s.api.maintenance().run(ctx)
+	return nil
+}
+
+// maintenance are the background loops of this API's store.
+func (a *API) maintenance() *maintenance {
+	return &maintenance{
+		backend: a.backend, logger: a.logger, metrics: a.metrics, jitter: a.hub.jitter, pause: pause,
+	}
+}
+
+// drain stops taking requests and waits for those under way, in bounded time.
+func (s *server) drain(ctx context.Context, httpServer *http.Server) {
+	timeout := s.drainTimeout
+	if timeout == 0 {
+		timeout = defaultDrainTimeout
+	}
+	s.logger.InfoContext(ctx, "draining", "timeout", timeout)
+	s.api.Drain()
+	pause(ctx, s.drainDelay)
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	if err := httpServer.Shutdown(ctx); err != nil {
+		s.logger.WarnContext(ctx, "requests were cut off", "error", err)
+		_ = httpServer.Close() // Shutdown has closed the listener; this closes what is left.
+	}
+	s.awaitHandlers(abortTimeout)
+	s.logger.InfoContext(ctx, "drained")
+}
+
+// awaitHandlers waits for handlers whose connections are closed: they give claimed messages back.
+func (s *server) awaitHandlers(timeout time.Duration) {
+	done := make(chan struct{})
+	go func() {
+		s.handling.Wait()
+		close(done)
+	}()
+	select {
+	case <-done:
+	case <-time.After(timeout):
+	}
+}

@@ -1,0 +1,146 @@
+package queueapi
+
+import (
+	"net/http"
+
+	"deadletter.dev/deadletter/internal/message"
+	"deadletter.dev/deadletter/internal/queueapi/strictjson"
+	"deadletter.dev/deadletter/internal/store"
+)
+
+// resultJSON is what became of one item of a batch: the message, or the problem that the single call would have met.
+type resultJSON struct {
+	// ID is null when the item named none.
+	ID      *int64     `json:"id"`
+	Status  int        `json:"status"`
+	Message *stateJSON `json:"message,omitempty"`
+	Problem *problem   `json:"problem,omitempty"`
+}
+
+type resultsJSON struct {
+	Results []resultJSON `json:"results"`
+}
+
+// succeedBatch finishes several messages, each on its own.
+func (a *API) succeedBatch(c *call) error {
+	body, err := c.strictBody(maxSettleBytes)
+	if err != nil {
+		return err
+	}
+	leases, err := a.decodeLeases(body)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := c.detached()
+	defer cancel()
+	settled, err := a.backend.Succeed(ctx, c.queue, leases)
+	if err != nil {
+		return err //nolint:wrapcheck // the store says what it was doing
+	}
+	results := make([]resultJSON, len(settled))
+	for i := range settled {
+		results[i] = newResultJSON(leases[i].ID, &settled[i])
+	}
+	return c.answer(http.StatusOK, resultsJSON{results})
+}
+
+func (a *API) decodeLeases(body strictjson.Value) ([]store.LeaseRef, error) {
+	var in input
+	var leases []store.LeaseRef
+	hasItems := false
+	in.object(nil, body, func(name string, p *place, v strictjson.Value) bool {
+		if name != "items" {
+			return false
+		}
+		hasItems = true
+		if !in.array(p, v, 1, maxBatch) {
+			return true
+		}
+		for element := range v.Elements() {
+			here := p.at(len(leases))
+			leases = append(leases, in.lease(&here, element, a.requireToken))
+		}
+		return true
+	})
+	if body.Kind() == strictjson.Object {
+		in.require(nil, "items", hasItems)
+	}
+	return leases, in.err()
+}
+
+func (in *input) lease(p *place, v strictjson.Value, requireToken bool) store.LeaseRef {
+	var lease store.LeaseRef
+	hasID, hasToken := false, false
+	in.object(p, v, func(name string, p *place, v strictjson.Value) bool {
+		switch name {
+		case "id":
+			lease.ID, hasID = in.id(p, v), true
+		case "lease_token":
+			lease.Token, hasToken = in.leaseToken(p, v), true
+		default:
+			return false
+		}
+		return true
+	})
+	if v.Kind() == strictjson.Object {
+		in.require(p, "id", hasID)
+		in.require(p, "lease_token", hasToken || !requireToken)
+	}
+	return lease
+}
+
+// failBatch records several failures. An item that cannot be understood is refused alone: it must not keep the failures
+// beside it from being recorded.
+func (a *API) failBatch(c *call) error {
+	body, err := c.readBody(maxSettleBytes)
+	if err != nil {
+		return err
+	}
+	items, err := decodeReports(body)
+	if err != nil {
+		return err
+	}
+	results := make([]resultJSON, len(items))
+	failures := make([]store.FailedLease, 0, len(items))
+	positions := make([]int, 0, len(items))
+	for i, item := range items {
+		if item.err == nil {
+			item.err = a.checkToken(item.failed.Token)
+		}
+		if item.err != nil {
+			results[i] = refusedResult(item.failed.ID, item.err)
+			continue
+		}
+		failures, positions = append(failures, item.failed), append(positions, i)
+	}
+	if len(failures) > 0 {
+		ctx, cancel := c.detached()
+		defer cancel()
+		settled, err := a.backend.Fail(ctx, c.queue, failures)
+		if err != nil {
+			return err //nolint:wrapcheck // the store says what it was doing
+		}
+		for i := range settled {
+			results[positions[i]] = newResultJSON(failures[i].ID, &settled[i])
+			a.wakeFor(c.queue, []message.Message{settled[i].Message})
+		}
+	}
+	return c.answer(http.StatusOK, resultsJSON{results})
+}
+
+func newResultJSON(id int64, settled *store.Settled) resultJSON {
+	if settled.Err != nil {
+		return refusedResult(id, settled.Err)
+	}
+	state := newStateJSON(&settled.Message)
+	return resultJSON{ID: &id, Status: http.StatusOK, Message: &state}
+}
+
+func refusedResult(id int64, err error) resultJSON {
+	p := problemOf(err)
+	result := resultJSON{ID: &id, Status: p.Status, Problem: p}
+	if id == 0 {
+		result.ID = nil
+	}
+	return result
+}
