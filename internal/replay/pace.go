@@ -15,7 +15,7 @@ const (
 	slow  = 400 * time.Millisecond
 
 	// ticksPerSecond spreads a paced run over each second.
-	ticksPerSecond = 4
+	ticksPerSecond = 10
 
 	// burst is how much of a lost time may be caught up, so that short delays between steps do not lower the rate.
 	burst = 2 * time.Second
@@ -42,7 +42,7 @@ func (p *pace) next(now time.Time, rate int) (int, time.Duration) {
 	if rate <= 0 {
 		return p.batch, 0
 	}
-	want := max(1, rate/ticksPerSecond)
+	want := max(1, min(p.batch, rate/ticksPerSecond))
 	if p.tokens < float64(want) {
 		missing := (float64(want) - p.tokens) / float64(rate)
 		return 0, time.Duration(missing*float64(time.Second)) + time.Microsecond
