@@ -1,0 +1,87 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+)
+
+// dropTimeout bounds each statement of a drop, most of all the wait for the locks of sessions that still work.
+const dropTimeout = 30 * time.Second
+
+// ErrForeignSchema means that a schema holds something that this product did not put there, so that it is not dropped.
+var ErrForeignSchema = errors.New("the schema holds more than this version of deadletter put there")
+
+// DropSchema removes the schema with all messages. It refuses a schema that is not, or not wholly, this product's, or
+// that a newer version has migrated. It reports false when there was no such schema.
+func DropSchema(ctx context.Context, options MigrateOptions) (dropped bool, err error) {
+	if err := ValidateSchemaName(options.Schema); err != nil {
+		return false, err
+	}
+	config, err := pgx.ParseConfig(options.DatabaseURL)
+	if err != nil {
+		return false, errDatabaseURL
+	}
+	prepareConn(config, "deadletter drop", dropTimeout, options.DialFunc)
+	conn, err := pgx.ConnectConfig(ctx, config)
+	if err != nil {
+		return false, fmt.Errorf("connect to drop the schema: %w", err)
+	}
+	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }()
+	m := migrator{conn: conn, schema: options.Schema, quoted: pgx.Identifier{options.Schema}.Sanitize()}
+	return m.drop(ctx)
+}
+
+func (m migrator) drop(ctx context.Context) (bool, error) {
+	if _, err := m.conn.Exec(ctx, "SELECT pg_advisory_lock($1)", advisoryKey("migrate", m.schema)); err != nil {
+		return false, fmt.Errorf("wait for migrators: %w", err)
+	}
+	var exists bool
+	err := m.conn.QueryRow(ctx, "SELECT EXISTS (SELECT FROM pg_namespace WHERE nspname = $1)", m.schema).Scan(&exists)
+	if err != nil {
+		return false, fmt.Errorf("look for the schema: %w", err)
+	}
+	if !exists {
+		return false, nil
+	}
+	if err := m.checkOwn(ctx); err != nil {
+		return false, err
+	}
+	if _, err := m.conn.Exec(ctx, "DROP SCHEMA IF EXISTS "+m.quoted+" CASCADE"); err != nil {
+		return false, fmt.Errorf("drop the schema: %w", err)
+	}
+	return true, nil
+}
+
+// checkOwn refuses a schema that was not made by Migrate, or in which somebody else keeps tables or views.
+func (m migrator) checkOwn(ctx context.Context) error {
+	applied, err := m.applied(ctx)
+	if pgErr := (*pgconn.PgError)(nil); errors.As(err, &pgErr) && pgErr.Code == "42703" {
+		return fmt.Errorf("%w: its schema_migration is another product's", ErrForeignSchema)
+	}
+	if err != nil {
+		return err
+	}
+	if len(applied) == 0 {
+		return fmt.Errorf("%w: it was never migrated", ErrForeignSchema)
+	}
+	if err := checkApplied(applied); err != nil {
+		return err
+	}
+	foreign, err := collect(ctx, m.conn, pgx.RowTo[string], `
+		SELECT c.relname::text FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+		WHERE n.nspname = $1 AND c.relkind IN ('r', 'p', 'v', 'm', 'f') AND c.relname <> ALL ($2::text[])
+		ORDER BY 1 LIMIT 5`, m.schema, schemaTables)
+	if err != nil {
+		return fmt.Errorf("list the schema: %w", err)
+	}
+	if len(foreign) > 0 {
+		return fmt.Errorf("%w: %s", ErrForeignSchema, strings.Join(foreign, ", "))
+	}
+	return nil
+}
