@@ -15,7 +15,8 @@ import (
 // to the same tables, whichever user and parameters they carry. Resolve makes the full name of a host; nil keeps it.
 // An error means that databaseURL is no connection string.
 func Identity(databaseURL, schema string, resolve func(host string) string) (string, error) {
-	if strings.TrimSpace(databaseURL) == "" {
+	// A line break that an editor or `kubectl create --from-file` left would become part of the database's name.
+	if databaseURL == "" || strings.TrimSpace(databaseURL) != databaseURL {
 		return "", errDatabaseURL
 	}
 	config, err := pgx.ParseConfig(databaseURL)
