@@ -129,6 +129,7 @@ type ReplaySelector struct {
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=1000
 	// +kubebuilder:validation:items:Minimum=1
+	// +kubebuilder:validation:items:Maximum=9007199254740991
 	MessageIDs []int64 `json:"messageIDs,omitempty"`
 }
 
@@ -253,7 +254,9 @@ type ReplayRun struct {
 
 // ReplayCounts are what became of the dead letters of a run. Of a Preview, only `matched` and `skipped` are ever above 0.
 type ReplayCounts struct {
-	// matched is the number of dead letters the run selected, never more than `limits.maxMessages`.
+	// matched is the number of dead letters that met the selector when the run started: the selected ones, of which there
+	// are at most `limits.maxMessages`, and those skipped right away. What is neither replayed, skipped nor failed is
+	// still to do, or stayed dead because the run was cancelled.
 	// +required
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=9007199254740991
