@@ -1,5 +1,7 @@
 package store
 
+import "context"
+
 // Statement is a hot statement with its parameters, for plan tests.
 type Statement struct {
 	SQL  string
@@ -22,4 +24,10 @@ func (s *Store) HotStatements(queue string, id int64) map[string]Statement {
 		"expire succeeded": {s.sql(expireSucceededSQL), []any{10}},
 		"expire dead":      {s.sql(expireDeadSQL), []any{10}},
 	}
+}
+
+// Setting returns a setting of a session of the store's.
+func (s *Store) Setting(ctx context.Context, name string) (value string, err error) {
+	err = s.pool.QueryRow(ctx, "SELECT current_setting($1)", name).Scan(&value)
+	return value, err
 }

@@ -83,6 +83,7 @@ func Open(ctx context.Context, options Options) (*Store, error) {
 	if config.MaxConns <= 0 {
 		config.MaxConns = defaultMaxConns
 	}
+	config.AfterConnect = requireDurableCommits
 	pool, err := pgxpool.NewWithConfig(ctx, config)
 	if err != nil {
 		return nil, fmt.Errorf("open database pool: %w", err)
@@ -121,6 +122,17 @@ func prepareConn(config *pgx.ConnConfig, application string, timeout time.Durati
 		// The dialer decides where names lead, so none is looked up before it.
 		config.LookupFunc = func(_ context.Context, host string) ([]string, error) { return []string{host}, nil }
 	}
+}
+
+// requireDurableCommits overrules a server or role default that would let an accepted message be lost in a crash of the
+// database. Every stronger setting is left as it is.
+func requireDurableCommits(ctx context.Context, conn *pgx.Conn) error {
+	const statement = `SELECT set_config('synchronous_commit', 'on', false)
+		WHERE current_setting('synchronous_commit') = 'off'`
+	if _, err := conn.Exec(ctx, statement); err != nil {
+		return fmt.Errorf("require durable commits: %w", err)
+	}
+	return nil
 }
 
 // Close waits for calls under way and closes all connections.
