@@ -68,6 +68,7 @@ func TestStartSharesOneControlPlaneAndCopiesTheConfig(t *testing.T) {
 	}
 }
 
+//nolint:tparallel // The inner test must end before the outer one looks.
 func TestNamespaceIsFreshAndCleaned(t *testing.T) {
 	t.Parallel()
 
@@ -124,6 +125,8 @@ const helperVariable = "KUBETEST_HELPER"
 
 // TestHelperProcess is the program that TestWatchdogCleansUpAfterKill kills; on its own it does nothing.
 func TestHelperProcess(t *testing.T) {
+	t.Parallel()
+
 	if os.Getenv(helperVariable) == "" {
 		t.Skip("runs only as a child of another test")
 	}

@@ -35,6 +35,7 @@ func TestDatabasesAreSeparate(t *testing.T) {
 	})
 }
 
+//nolint:tparallel // The inner test must end before the outer one looks.
 func TestDatabaseIsDroppedWithOpenSessions(t *testing.T) {
 	t.Parallel()
 

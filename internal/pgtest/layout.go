@@ -36,27 +36,26 @@ type details struct {
 	Password string `json:"password"`
 }
 
-// load reads the connection details, or returns nil when the folder holds no server yet.
-func (l layout) load() (*details, error) {
+// load reads the connection details, if the folder holds a server already.
+func (l layout) load() (found details, exists bool, err error) {
 	content, err := os.ReadFile(l.details())
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
+		return details{}, false, nil
 	}
 
 	if err != nil {
-		return nil, err
+		return details{}, false, err
 	}
 
-	var found details
 	if err := json.Unmarshal(content, &found); err != nil {
-		return nil, fmt.Errorf("%s: %w", l.details(), err)
+		return details{}, false, fmt.Errorf("%s: %w", l.details(), err)
 	}
 
-	return &found, nil
+	return found, true, nil
 }
 
 func (l layout) save(d details) error {
-	content, err := json.Marshal(d)
+	content, err := json.Marshal(d) //nolint:gosec // The file is for its owner alone, who needs the password.
 	if err != nil {
 		return err
 	}

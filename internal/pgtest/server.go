@@ -118,13 +118,13 @@ func (s *Server) prepareDir() error {
 
 // prepareData initialises the cluster unless the folder already holds one.
 func (s *Server) prepareData() error {
-	found, err := s.layout.load()
+	found, exists, err := s.layout.load()
 	if err != nil {
 		return err
 	}
 
-	if found != nil {
-		s.details = *found
+	if exists {
+		s.details = found
 
 		return nil
 	}
@@ -294,13 +294,13 @@ func Attach(dir string) (*Server, error) {
 
 	place := layout{dir: dir}
 
-	found, err := place.load()
+	found, exists, err := place.load()
 	if err != nil {
 		return nil, fmt.Errorf("attach to Postgres: %w", err)
 	}
 
 	running := runningIn(place)
-	if found == nil || running == nil {
+	if !exists || running == nil {
 		return nil, fmt.Errorf("attach to Postgres: no server runs in %s", dir)
 	}
 
@@ -316,7 +316,7 @@ func Attach(dir string) (*Server, error) {
 
 	return &Server{
 		layout: place, options: Options{Dir: dir, Detach: true}, account: account, bin: bin,
-		details: *found, process: running,
+		details: found, process: running,
 	}, nil
 }
 

@@ -18,7 +18,7 @@ func connect(t *testing.T, address string) *pgx.Conn {
 		t.Fatal(err)
 	}
 
-	t.Cleanup(func() { _ = conn.Close(context.Background()) })
+	t.Cleanup(func() { _ = conn.Close(context.WithoutCancel(t.Context())) })
 
 	return conn
 }

@@ -15,6 +15,8 @@ const helperVariable = "PGTEST_HELPER"
 
 // TestHelperProcess is the program that TestWatchdogCleansUpAfterKill kills; on its own it does nothing.
 func TestHelperProcess(t *testing.T) {
+	t.Parallel()
+
 	if os.Getenv(helperVariable) == "" {
 		t.Skip("runs only as a child of another test")
 	}

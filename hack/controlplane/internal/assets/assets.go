@@ -51,7 +51,7 @@ func Ensure(ctx context.Context, out *progress.Printer) (string, error) {
 	}
 
 	unlock, err := lock.Acquire(ctx, filepath.Join(dir, ".lock"), func() {
-		out.Line("Another process is building the control plane; waiting for it.")
+		out.Linef("Another process is building the control plane; waiting for it.")
 	})
 	if err != nil {
 		return "", err

@@ -84,7 +84,16 @@ func TestSourceSumFollowsTheDependencies(t *testing.T) {
 func TestRequired(t *testing.T) {
 	t.Parallel()
 
-	mod := []byte("module m\n\nrequire (\n\tk8s.io/kubernetes v1.37.2\n)\n\nreplace (\n\tk8s.io/api => k8s.io/api v0.37.2\n)\n")
+	mod := []byte(`module m
+
+require (
+	k8s.io/kubernetes v1.37.2
+)
+
+replace (
+	k8s.io/api => k8s.io/api v0.37.2
+)
+`)
 
 	if got, err := required(mod, "k8s.io/kubernetes"); err != nil || got != "v1.37.2" {
 		t.Errorf("required = %q, %v", got, err)

@@ -25,10 +25,15 @@ func build(ctx context.Context, source source, dir string, programs []binary, ou
 	}
 
 	total := len(programs) + 1
-	out.Line("Building the Kubernetes %s control plane once, into %s.", source.kubernetes, dir)
+	out.Linef("Building the Kubernetes %s control plane once, into %s.", source.kubernetes, dir)
 
 	err := out.Step(1, total, "download modules", func(detail func(string)) error {
-		return runGo(ctx, source.dir, counter(detail, "modules"), "mod", "download", "-x")
+		requests := 0
+
+		return runGo(ctx, source.dir, func(string) {
+			requests++
+			detail(fmt.Sprintf("%d requests", requests))
+		}, "mod", "download", "-x")
 	})
 	if err != nil {
 		return err
@@ -39,9 +44,11 @@ func build(ctx context.Context, source source, dir string, programs []binary, ou
 		return err
 	}
 
+	built := map[string]bool{}
+
 	for i, program := range programs {
 		err := out.Step(i+2, total, "build "+program.name, func(detail func(string)) error {
-			return compile(ctx, source.dir, dir, program, flags, detail)
+			return compile(ctx, source.dir, dir, program, flags, built, detail)
 		})
 		if err != nil {
 			return err
@@ -51,19 +58,44 @@ func build(ctx context.Context, source source, dir string, programs []binary, ou
 	return nil
 }
 
+// compile builds one program. The packages it compiles are added to built, since later programs share them.
 func compile(
-	ctx context.Context, sourceDir, dir string, program binary, flags string, detail func(string),
+	ctx context.Context, sourceDir, dir string, program binary, flags string,
+	built map[string]bool, detail func(string),
 ) error {
+	remaining, err := unbuilt(ctx, sourceDir, program, built)
+	if err != nil {
+		return err
+	}
+
 	partial := filepath.Join(dir, "."+program.name+".partial")
 	defer os.Remove(partial)
 
-	err := runGo(ctx, sourceDir, counter(detail, "packages"),
+	compiled := 0
+	err = runGo(ctx, sourceDir, func(pkg string) {
+		built[pkg] = true
+		compiled++
+		detail(fmt.Sprintf("%d of at most %d packages", compiled, remaining))
+	},
 		"build", "-v", "-trimpath", "-buildvcs=false", "-ldflags", flags, "-o", partial, program.pkg)
 	if err != nil {
 		return err
 	}
 
 	return os.Rename(partial, filepath.Join(dir, program.name))
+}
+
+// unbuilt counts the packages that the program may still need; some may be in the build cache.
+func unbuilt(ctx context.Context, sourceDir string, program binary, built map[string]bool) (int, error) {
+	count := 0
+
+	err := runGo(ctx, sourceDir, func(pkg string) {
+		if !built[pkg] {
+			count++
+		}
+	}, "list", "-deps", program.pkg)
+
+	return count, err
 }
 
 // linkerFlags stamps the version: without it the servers report v0.0.0 and clients refuse them.
@@ -84,16 +116,6 @@ func linkerFlags(version string) (string, error) {
 	}
 
 	return strings.Join(flags, " "), nil
-}
-
-// counter turns the lines a command prints into a count, so that a long build visibly moves.
-func counter(detail func(string), unit string) func(string) {
-	seen := 0
-
-	return func(string) {
-		seen++
-		detail(fmt.Sprintf("%d %s", seen, unit))
-	}
 }
 
 // runGo runs the go command in the pinned module. Every line it prints goes to onLine; the last ones explain failures.

@@ -35,7 +35,7 @@ func Up(ctx context.Context, binaries, dir string, out *progress.Printer) (strin
 	}
 
 	if state.complete() && newProbe(place, state.Ports).apiServer(ctx) == nil {
-		out.Line("The control plane in %s is already running.", place.dir)
+		out.Linef("The control plane in %s is already running.", place.dir)
 
 		return place.kubeconfig(), nil
 	}
@@ -157,7 +157,7 @@ func waitReady(ctx context.Context, process process, component component, place 
 // Down stops the control plane in dir and removes its state. Without one it does nothing.
 func Down(dir string, out *progress.Printer) error {
 	if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) {
-		out.Line("No control plane in %s.", dir)
+		out.Linef("No control plane in %s.", dir)
 
 		return nil
 	}
@@ -194,7 +194,7 @@ func open(ctx context.Context, dir string, out *progress.Printer) (layout, func(
 	place := layout{dir: dir}
 
 	release, err := lock.Acquire(ctx, place.lock(), func() {
-		out.Line("Another process is changing the control plane in %s; waiting for it.", dir)
+		out.Linef("Another process is changing the control plane in %s; waiting for it.", dir)
 	})
 
 	return place, release, err

@@ -4,11 +4,11 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"fmt"
 	"io"
 	"net/http"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -75,7 +75,8 @@ func TestUpDown(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	if status, _ := server.call(t, http.MethodGet, "/apis/apps/v1/namespaces/default/deployments/web", ""); status != 200 {
+	const path = "/apis/apps/v1/namespaces/default/deployments/web"
+	if status, _ := server.call(t, http.MethodGet, path, ""); status != http.StatusOK {
 		t.Errorf("the Deployment is gone after a restart: %d", status)
 	}
 
@@ -101,7 +102,9 @@ func TestUpDown(t *testing.T) {
 func rollOut(t *testing.T, server api) {
 	t.Helper()
 
-	if status, body := server.call(t, http.MethodPost, "/apis/apps/v1/namespaces/default/deployments", deployment); status != 201 {
+	const path = "/apis/apps/v1/namespaces/default/deployments"
+
+	if status, body := server.call(t, http.MethodPost, path, deployment); status != http.StatusCreated {
 		t.Fatalf("create a Deployment: %d %s", status, body)
 	}
 
@@ -114,7 +117,7 @@ func collectGarbage(t *testing.T, server api) {
 	t.Helper()
 
 	const path = "/apis/apps/v1/namespaces/default/deployments/web"
-	if status, body := server.call(t, http.MethodDelete, path, ""); status != 200 {
+	if status, body := server.call(t, http.MethodDelete, path, ""); status != http.StatusOK {
 		t.Fatalf("delete the Deployment: %d %s", status, body)
 	}
 
@@ -135,7 +138,7 @@ func TestFailedUpLeavesNothing(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "state")
 
 	_, err := Up(t.Context(), binaries, dir, progress.New(os.Stderr))
-	if err == nil || !bytes.Contains([]byte(err.Error()), []byte("the disk is on fire")) {
+	if err == nil || !strings.Contains(err.Error(), "the disk is on fire") {
 		t.Errorf("the error does not show the log: %v", err)
 	}
 
@@ -235,7 +238,9 @@ func (a api) eventually(t *testing.T, path string, want int) {
 	defer ticker.Stop()
 
 	for {
-		var list struct{ Items []any }
+		var list struct {
+			Items []any `json:"items"`
+		}
 
 		status, body := a.call(t, http.MethodGet, path, "")
 		if err := json.Unmarshal(body, &list); err != nil {
@@ -248,7 +253,7 @@ func (a api) eventually(t *testing.T, path string, want int) {
 
 		select {
 		case <-ctx.Done():
-			t.Fatal(fmt.Sprintf("%s has %d items, want %d", path, len(list.Items), want))
+			t.Fatalf("%s has %d items, want %d", path, len(list.Items), want)
 		case <-ticker.C:
 		}
 	}

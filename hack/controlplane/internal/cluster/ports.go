@@ -1,9 +1,10 @@
 package cluster
 
 import (
+	"crypto/rand"
 	"errors"
 	"fmt"
-	"math/rand/v2"
+	"math/big"
 	"net"
 	"strconv"
 )
@@ -17,9 +18,9 @@ const (
 
 type ports struct {
 	Etcd              int `json:"etcd"`
-	EtcdPeer          int `json:"etcdPeer"`
-	APIServer         int `json:"apiServer"`
-	ControllerManager int `json:"controllerManager"`
+	EtcdPeer          int `json:"etcd_peer"`
+	APIServer         int `json:"api_server"`
+	ControllerManager int `json:"controller_manager"`
 }
 
 // choosePorts finds free loopback ports. All are held until the last is found, so they differ.
@@ -35,7 +36,12 @@ func choosePorts() (ports, error) {
 	)
 
 	for range attempts {
-		port := firstPort + rand.IntN(lastPort-firstPort)
+		offset, err := rand.Int(rand.Reader, big.NewInt(lastPort-firstPort))
+		if err != nil {
+			return ports{}, err
+		}
+
+		port := firstPort + int(offset.Int64())
 
 		listener, err := net.Listen("tcp", loopback(port))
 		if err != nil {

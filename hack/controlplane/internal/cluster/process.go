@@ -75,13 +75,18 @@ func (p process) stop() error {
 func (p process) endsWithin(limit time.Duration) bool {
 	const interval = 20 * time.Millisecond
 
-	for deadline := time.Now().Add(limit); time.Now().Before(deadline); time.Sleep(interval) {
-		if !p.alive() {
-			return true
+	ticker := time.NewTicker(interval)
+	defer ticker.Stop()
+
+	for timeout := time.After(limit); p.alive(); {
+		select {
+		case <-timeout:
+			return false
+		case <-ticker.C:
 		}
 	}
 
-	return !p.alive()
+	return true
 }
 
 // startTime returns when a process started, or nothing when it has ended.

@@ -34,7 +34,7 @@ func (s *state) stop(out *progress.Printer) error {
 			continue
 		}
 
-		out.Line("stop %s", process.Name)
+		out.Linef("stop %s", process.Name)
 
 		failures = append(failures, process.stop())
 	}

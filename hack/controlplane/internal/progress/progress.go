@@ -27,8 +27,8 @@ func New(out *os.File) *Printer {
 	return &Printer{out: out, terminal: err == nil && info.Mode()&os.ModeCharDevice != 0}
 }
 
-// Line prints one line.
-func (p *Printer) Line(format string, args ...any) {
+// Linef prints one line.
+func (p *Printer) Linef(format string, args ...any) {
 	fmt.Fprintf(p.out, format+"\n", args...)
 }
 
