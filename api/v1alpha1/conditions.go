@@ -25,7 +25,8 @@ const (
 	// ConditionAvailable tells whether the Broker's queue API has enough ready replicas to serve.
 	ConditionAvailable = "Available"
 
-	// ConditionSynced tells whether the Queue's settings are stored in its Broker's database, where the queue API reads them.
+	// ConditionSynced tells whether the Queue's settings are stored in its Broker's database, where the queue API reads
+	// them.
 	ConditionSynced = "Synced"
 
 	// ConditionSucceeded is the outcome of a Replay's run: Unknown until the run ends.

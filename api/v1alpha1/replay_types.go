@@ -252,7 +252,8 @@ type ReplayRun struct {
 	CompletionTime *metav1.Time `json:"completionTime,omitempty"`
 }
 
-// ReplayCounts are what became of the dead letters of a run. Of a Preview, only `matched` and `skipped` are ever above 0.
+// ReplayCounts are what became of the dead letters of a run. Of a Preview, only `matched` and `skipped` are ever above
+// 0.
 type ReplayCounts struct {
 	// matched is the number of dead letters that met the selector when the run started: the selected ones, of which there
 	// are at most `limits.maxMessages`, and those skipped right away. What is neither replayed, skipped nor failed is

@@ -29,7 +29,7 @@ type refusal struct {
 type ruleCase struct {
 	Name string `json:"name"`
 	// ObjectName is the object's name, when the case is about it.
-	ObjectName string `json:"objectName,omitempty"`
+	ObjectName string `json:"object_name,omitempty"`
 	// Spec is created; absent, an object without a spec is.
 	Spec map[string]any `json:"spec,omitempty"`
 	// Update replaces the spec, once it is created.

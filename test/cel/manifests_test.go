@@ -11,8 +11,8 @@ import (
 	"deadletter.dev/deadletter/internal/kubetest"
 )
 
-// TestManifestsAreAccepted sends what config renders to, with unknown fields refused, and holds the operator's pod to the
-// restricted security standard that its namespace enforces.
+// TestManifestsAreAccepted sends what config renders to, with unknown fields refused, and holds the operator's pod to
+// the restricted security standard that its namespace enforces.
 func TestManifestsAreAccepted(t *testing.T) {
 	t.Parallel()
 

@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	. "github.com/onsi/gomega"
+	"github.com/onsi/gomega"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -35,29 +35,37 @@ func TestRulesMayBeTightened(t *testing.T) {
 
 	install(withoutRules(inGroup(loadDefinition(t, "Queue"))))
 
-	old := ratchetQueue(namespace, "old", map[string]any{
+	spec := map[string]any{
 		"queueName":  "a\nb",
 		"maxRetries": int64(99),
 		"backoff":    map[string]any{"initialSeconds": int64(11), "maxSeconds": int64(10)},
-	})
+	}
+
+	old := ratchetQueue(namespace, "old", spec)
 	if err := api.Create(t.Context(), old); err != nil {
 		t.Fatal(err)
 	}
 
 	install(inGroup(loadDefinition(t, "Queue")))
-	NewWithT(t).Eventually(t.Context(), func() error {
-		return api.Create(t.Context(), ratchetQueue(namespace, "new", old.Object["spec"].(map[string]any)), client.DryRunAll)
-	}).WithTimeout(time.Minute).Should(HaveOccurred(), "the rules never came into force")
+	gomega.NewWithT(t).Eventually(t.Context(), func() error {
+		return api.Create(t.Context(), ratchetQueue(namespace, "new", spec), client.DryRunAll)
+	}).WithTimeout(time.Minute).Should(gomega.HaveOccurred(), "the rules never came into force")
 
 	tests := map[string]struct {
 		path   []string
 		value  any
 		denied string
 	}{
-		"another field":         {path: []string{"spec", "state"}, value: "Paused"},
-		"a bound":               {path: []string{"spec", "maxRetries"}, value: int64(98), denied: "should be less than or equal to 10"},
-		"what a rule looks at":  {path: []string{"spec", "backoff", "initialSeconds"}, value: int64(12), denied: "must be at most"},
-		"an immutable field":    {path: []string{"spec", "queueName"}, value: "b", denied: "`queueName` is immutable"},
+		"another field": {path: []string{"spec", "state"}, value: "Paused"},
+		"a bound": {
+			path: []string{"spec", "maxRetries"}, value: int64(98), denied: "should be less than or equal to 10",
+		},
+		"what a rule looks at": {
+			path: []string{"spec", "backoff", "initialSeconds"}, value: int64(12), denied: "must be at most",
+		},
+		"an immutable field": {
+			path: []string{"spec", "queueName"}, value: "b", denied: "`queueName` is immutable",
+		},
 		"a repair of the bound": {path: []string{"spec", "maxRetries"}, value: int64(9)},
 	}
 

@@ -1,0 +1,164 @@
+package cel
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	diff "github.com/google/go-cmp/cmp"
+	"k8s.io/utils/ptr"
+
+	"deadletter.dev/deadletter/api/v1alpha1"
+)
+
+// TestSchemaDefaultsAgreeWithTheCode compares the defaults of the schema with what the Go type says of an object that
+// did not pass through an API server. A default that is only in the schema shows up here as well.
+func TestSchemaDefaultsAgreeWithTheCode(t *testing.T) {
+	t.Parallel()
+
+	var (
+		broker v1alpha1.Broker
+		secret v1alpha1.SecretKeyReference
+		queue  v1alpha1.Queue
+		replay v1alpha1.Replay
+	)
+
+	want := map[string]map[string]any{
+		"Broker": {
+			"spec.allowedNamespaces.from": broker.Spec.AllowedNamespaces.EffectiveFrom(),
+			"spec.api":                    map[string]any{"replicas": broker.EffectiveReplicas()},
+			"spec.api.replicas":           broker.EffectiveReplicas(),
+			"spec.database.secretRef.key": secret.EffectiveKey(),
+			"spec.deletionPolicy":         broker.EffectiveDeletionPolicy(),
+			"spec.schema":                 broker.EffectiveSchema(),
+			"spec.undeclaredQueues":       broker.EffectiveUndeclaredQueues(),
+		},
+		"Queue": {
+			"spec":                map[string]any{"state": queue.EffectiveState()},
+			"spec.deletionPolicy": queue.EffectiveDeletionPolicy(),
+			"spec.state":          queue.EffectiveState(),
+		},
+		"Replay": {
+			"spec.mode":           replay.EffectiveMode(),
+			"spec.onDelete":       replay.EffectiveOnDelete(),
+			"spec.runID":          replay.EffectiveRunID(),
+			"spec.selector.scope": replay.Spec.Selector.EffectiveScope(),
+		},
+	}
+
+	for _, kind := range kinds {
+		got := map[string]string{}
+
+		for _, place := range inputNodes(t, kind) {
+			if place.schema.Default != nil && !isForeign(place) {
+				got[place.String()] = string(place.schema.Default.Raw)
+			}
+		}
+
+		encoded := map[string]string{}
+
+		for path, value := range want[kind] {
+			text, err := json.Marshal(value)
+			if err != nil {
+				t.Fatal(err)
+			}
+
+			encoded[path] = string(text)
+		}
+
+		if d := diff.Diff(encoded, got); d != "" {
+			t.Errorf("%s (-code +schema):\n%s", kind, d)
+		}
+	}
+}
+
+// TestRulesAndCommentsNameTheDefaults holds the numbers that are repeated in CEL and in the field descriptions to the
+// constants.
+func TestRulesAndCommentsNameTheDefaults(t *testing.T) {
+	t.Parallel()
+
+	effective := (&v1alpha1.Queue{}).Effective()
+	backoff := effective.Backoff
+
+	rule := fmt.Sprintf("(has(self.initialSeconds) ? self.initialSeconds : %d) <= (has(self.maxSeconds) ? self.maxSeconds : %d)",
+		backoff.InitialSeconds, backoff.MaxSeconds)
+	if !slices.ContainsFunc(inputNodes(t, "Queue"), func(n node) bool {
+		return len(n.schema.XValidations) > 0 && n.schema.XValidations[0].Rule == rule
+	}) {
+		t.Errorf("no rule %s", rule)
+	}
+
+	described := map[string]map[string]any{
+		"Broker": {
+			"spec.database.managed.image":        v1alpha1.DefaultManagedImage,
+			"spec.database.managed.storage.size": v1alpha1.DefaultManagedStorageSize,
+		},
+		"Queue": {
+			"spec.maxRetries":                 effective.MaxRetries,
+			"spec.backoff.initialSeconds":     backoff.InitialSeconds,
+			"spec.backoff.factorPercent":      backoff.FactorPercent,
+			"spec.backoff.maxSeconds":         backoff.MaxSeconds,
+			"spec.visibilityTimeoutSeconds":   effective.VisibilityTimeoutSeconds,
+			"spec.maxDeliveries":              effective.MaxDeliveries,
+			"spec.retention.succeededSeconds": effective.Retention.SucceededSeconds,
+			"spec.retention.deadSeconds":      effective.Retention.DeadSeconds,
+			"spec.retention.onDeadExpiry":     "'" + effective.Retention.OnDeadExpiry + "'",
+		},
+		"Replay": {
+			"spec.limits.maxMessages":          (&v1alpha1.ReplayLimits{}).EffectiveMaxMessages(),
+			"spec.limits.maxReplaysPerMessage": (&v1alpha1.ReplayLimits{}).EffectiveMaxReplaysPerMessage(),
+		},
+	}
+
+	for kind, fields := range described {
+		found := 0
+
+		for _, place := range inputNodes(t, kind) {
+			value, listed := fields[place.String()]
+			if !listed {
+				continue
+			}
+
+			found++
+
+			text := strings.Join(strings.Fields(place.schema.Description), " ")
+			if !strings.Contains(text, fmt.Sprintf("Unset means %v", value)) {
+				t.Errorf("%s: the description of %s does not say that unset means %v", kind, place, value)
+			}
+		}
+
+		if found != len(fields) {
+			t.Errorf("%s: found %d of %d fields", kind, found, len(fields))
+		}
+	}
+}
+
+func TestEffectiveKeepsWhatIsSet(t *testing.T) {
+	t.Parallel()
+
+	want := v1alpha1.QueueEffective{
+		MaxRetries: 7,
+		Backoff: v1alpha1.QueueBackoff{
+			InitialSeconds: 5, FactorPercent: 150, MaxSeconds: 60, JitterPercent: ptr.To[int32](25),
+		},
+		VisibilityTimeoutSeconds: 90,
+		MaxDeliveries:            4,
+		Retention: v1alpha1.QueueRetention{
+			SucceededSeconds: 1, DeadSeconds: 2, OnDeadExpiry: v1alpha1.DeadExpiryKeep,
+		},
+	}
+
+	queue := v1alpha1.Queue{Spec: v1alpha1.QueueSpec{
+		MaxRetries:               want.MaxRetries,
+		Backoff:                  want.Backoff,
+		VisibilityTimeoutSeconds: want.VisibilityTimeoutSeconds,
+		MaxDeliveries:            want.MaxDeliveries,
+		Retention:                want.Retention,
+	}}
+
+	if d := diff.Diff(want, queue.Effective()); d != "" {
+		t.Errorf("effective settings (-want +got):\n%s", d)
+	}
+}
