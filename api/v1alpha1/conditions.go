@@ -81,6 +81,9 @@ const (
 	// ReasonConnected means that the database answers.
 	ReasonConnected = "Connected"
 
+	// ReasonCredentialsRejected means that the server answers and refuses the user, the password or the database's name.
+	ReasonCredentialsRejected = "CredentialsRejected"
+
 	// ReasonDatabaseUnsupported means that the database is too old, or lacks a privilege the schema needs.
 	ReasonDatabaseUnsupported = "DatabaseUnsupported"
 

@@ -1,0 +1,58 @@
+package v1alpha1_test
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/utils/ptr"
+
+	"deadletter.dev/deadletter/api/v1alpha1"
+)
+
+func TestEffectiveFillsInDefaults(t *testing.T) {
+	t.Parallel()
+
+	want := v1alpha1.QueueEffective{
+		MaxRetries: 3,
+		Backoff: v1alpha1.QueueBackoff{
+			InitialSeconds: 2, FactorPercent: 200, MaxSeconds: 3600, JitterPercent: ptr.To[int32](0),
+		},
+		VisibilityTimeoutSeconds: 30,
+		MaxDeliveries:            10,
+		Retention: v1alpha1.QueueRetention{
+			SucceededSeconds: 86400, DeadSeconds: 1209600, OnDeadExpiry: v1alpha1.DeadExpiryDelete,
+		},
+	}
+
+	if d := cmp.Diff(want, (&v1alpha1.Queue{}).Effective()); d != "" {
+		t.Errorf("effective settings (-want +got):\n%s", d)
+	}
+}
+
+func TestEffectiveKeepsWhatIsSet(t *testing.T) {
+	t.Parallel()
+
+	want := v1alpha1.QueueEffective{
+		MaxRetries: 7,
+		Backoff: v1alpha1.QueueBackoff{
+			InitialSeconds: 5, FactorPercent: 150, MaxSeconds: 60, JitterPercent: ptr.To[int32](25),
+		},
+		VisibilityTimeoutSeconds: 90,
+		MaxDeliveries:            4,
+		Retention: v1alpha1.QueueRetention{
+			SucceededSeconds: 1, DeadSeconds: 2, OnDeadExpiry: v1alpha1.DeadExpiryKeep,
+		},
+	}
+
+	queue := v1alpha1.Queue{Spec: v1alpha1.QueueSpec{
+		MaxRetries:               want.MaxRetries,
+		Backoff:                  want.Backoff,
+		VisibilityTimeoutSeconds: want.VisibilityTimeoutSeconds,
+		MaxDeliveries:            want.MaxDeliveries,
+		Retention:                want.Retention,
+	}}
+
+	if d := cmp.Diff(want, queue.Effective()); d != "" {
+		t.Errorf("effective settings (-want +got):\n%s", d)
+	}
+}
