@@ -1,0 +1,90 @@
+package replay
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"deadletter.dev/deadletter/api/v1alpha1"
+	"deadletter.dev/deadletter/controllers/status"
+	"deadletter.dev/deadletter/internal/store"
+)
+
+// hold shows what a run waits for.
+func hold(pass *status.Pass, outcome status.Outcome) status.Outcome {
+	pass.Unknown(v1alpha1.ConditionSucceeded, outcome.Reason(), outcome.Message())
+	return outcome
+}
+
+// succeed shows how a run ended well.
+func succeed(pass *status.Pass, reason, message string) status.Outcome {
+	pass.True(v1alpha1.ConditionSucceeded, reason, message)
+	return status.Done(reason, message)
+}
+
+// fail shows how a run ended, or why it never begins, until somebody changes the Replay.
+func fail(pass *status.Pass, reason, message string) status.Outcome {
+	pass.False(v1alpha1.ConditionSucceeded, reason, message)
+	return status.Stall(reason, message)
+}
+
+// conclude shows the end of a run. own tells whether this object asked for it, or has only met its record.
+func conclude(pass *status.Pass, run store.Run, own bool) status.Outcome {
+	switch {
+	case run.State == store.RunCancelled:
+		return fail(pass, v1alpha1.ReasonCancelled, fmt.Sprintf("The run %q was cancelled: %s; %d are still dead letters. "+
+			"To replay those, change `runID`.", run.Key.RunID, counts(run), run.Remaining))
+	case run.Mode == store.RunPreview:
+		return succeed(pass, v1alpha1.ReasonPreviewReady, fmt.Sprintf("A run would replay %d of %d matching dead letters "+
+			"and skip %d. Nothing was moved.", run.Matched-run.Skipped, run.Matched, run.Skipped))
+	case !own:
+		return succeed(pass, v1alpha1.ReasonAlreadyExecuted, fmt.Sprintf("The run %q took place before this object was "+
+			"created: %s. Nothing was moved again; to run again, change `runID`.", run.Key.RunID, counts(run)))
+	case run.Matched == 0:
+		return succeed(pass, v1alpha1.ReasonNothingMatched, "No dead letter matched the selector.")
+	default:
+		return succeed(pass, v1alpha1.ReasonCompleted, fmt.Sprintf("The run %q is over: %s.", run.Key.RunID, counts(run)))
+	}
+}
+
+func counts(run store.Run) string {
+	return fmt.Sprintf("%d of %d dead letters were replayed and %d skipped", run.Replayed, run.Matched, run.Skipped)
+}
+
+// verdict is the outcome that status records of the run it is about, if that run has ended.
+func verdict(object *v1alpha1.Replay) *metav1.Condition {
+	succeeded := apimeta.FindStatusCondition(object.Status.Conditions, v1alpha1.ConditionSucceeded)
+	if succeeded == nil || succeeded.Status == metav1.ConditionUnknown {
+		return nil
+	}
+	return succeeded
+}
+
+// repeat shows a recorded verdict for the present generation, whose changes do not concern a run that has ended.
+func repeat(pass *status.Pass, recorded metav1.Condition) status.Outcome {
+	pass.True(v1alpha1.ConditionAccepted, v1alpha1.ReasonAccepted, "The spec is valid.")
+	pass.False(v1alpha1.ConditionSuspended, v1alpha1.ReasonNotSuspended, "Nothing holds the run back.")
+	if recorded.Status == metav1.ConditionTrue {
+		return succeed(pass, recorded.Reason, recorded.Message)
+	}
+	return fail(pass, recorded.Reason, recorded.Message)
+}
+
+// databaseError says what status may say of a failure in the database.
+func databaseError(doing string, err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, context.Canceled):
+		return err
+	case store.IsUnavailable(err):
+		return status.Retry(v1alpha1.ReasonDatabaseUnreachable,
+			"The database does not answer; nothing is lost, and it is tried again.", err)
+	default:
+		return status.Retry(v1alpha1.ReasonRetrying,
+			"The database refused to "+doing+"; nothing is lost, and it is tried again.", err)
+	}
+}

@@ -1,0 +1,192 @@
+package replay
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"deadletter.dev/deadletter/api/v1alpha1"
+	"deadletter.dev/deadletter/controllers/status"
+	"deadletter.dev/deadletter/internal/store"
+)
+
+// detachedWait is how often a detached run is looked at that a new one waits for.
+const detachedWait = 5 * time.Second
+
+// queueWait is how often to look for a queue that the database does not know, until its Queue is stored again.
+const queueWait = 2 * time.Second
+
+// work is one pass over a Replay whose Queue and database are there.
+type work struct {
+	*Reconciler
+
+	pass   *status.Pass
+	object *v1alpha1.Replay
+	db     database
+	spec   store.RunSpec
+}
+
+// do finds or starts the run, and takes it further.
+func (w *work) do(ctx context.Context) (status.Outcome, error) {
+	own := isAbout(w.object, w.spec)
+	if !own {
+		if err := w.confirm(ctx, w.object); err != nil {
+			return status.Outcome{}, err
+		}
+	}
+	if !own && !w.object.IsSuspended() {
+		if outcome, err := w.settlePrevious(ctx); err != nil || !outcome.IsDone() {
+			return outcome, err
+		}
+	}
+	run, err := w.db.GetRun(ctx, w.spec.Key, w.spec.Mode)
+	switch {
+	case errors.Is(err, store.ErrNotFound):
+		return w.start(ctx)
+	case err != nil:
+		return status.Outcome{}, databaseError("read the run", err)
+	default:
+		return w.meet(ctx, run, own)
+	}
+}
+
+// start has the selection frozen. Status says so first: whoever finds the run later, after a crash, knows from it that
+// this object asked for the run.
+func (w *work) start(ctx context.Context) (status.Outcome, error) {
+	if w.object.IsSuspended() {
+		return w.suspended(), nil
+	}
+	announce(w.object, w.spec)
+	outcome := hold(w.pass, status.Wait(atOnce, v1alpha1.ReasonProgressing, "The run is being started."))
+	if err := w.pass.Flush(ctx); err != nil {
+		return outcome, fmt.Errorf("announce run: %w", err)
+	}
+	run, created, err := w.db.StartRun(ctx, w.spec)
+	switch {
+	case errors.Is(err, store.ErrNotFound):
+		return hold(w.pass, status.Wait(queueWait, v1alpha1.ReasonQueueNotReady,
+			"The database does not know the queue yet.")), nil
+	case err != nil:
+		return outcome, databaseError("start the run", err)
+	}
+	if created && run.State == store.RunRunning {
+		w.pass.Normal(eventStarted, fmt.Sprintf("The run %q started with %d dead letters.", run.Key.RunID, run.Remaining))
+	}
+	return w.meet(ctx, run, true)
+}
+
+// meet deals with a run that is there.
+func (w *work) meet(ctx context.Context, run store.Run, own bool) (status.Outcome, error) {
+	if run.Hash != w.spec.Hash {
+		return w.reused(ctx, run)
+	}
+	if run.State != store.RunRunning {
+		w.forget()
+		mirror(w.object, run)
+		return conclude(w.pass, run, own), nil
+	}
+	if !own {
+		w.pass.Normal(eventAdopted, fmt.Sprintf("The run %q was under way and goes on under this object: %s.",
+			run.Key.RunID, counts(run)))
+		mirror(w.object, run)
+	}
+	if run.Detached {
+		if err := w.db.AttachRun(ctx, run.ID); err != nil {
+			return status.Outcome{}, databaseError("attach the run", err)
+		}
+	}
+	if rate := w.spec.MessagesPerSecond; rate != run.MessagesPerSecond {
+		if err := w.db.SetRunRate(ctx, run.ID, rate); err != nil {
+			return status.Outcome{}, databaseError("change the rate of the run", err)
+		}
+		run.MessagesPerSecond = rate
+	}
+	if w.object.IsSuspended() {
+		w.Engine.Forget(run.Key)
+		mirror(w.object, run)
+		return w.suspended(), nil
+	}
+	return w.step(ctx, run, v1alpha1.ReasonRunning, "The run is under way; `status.counts` tells how far it is.")
+}
+
+func (w *work) suspended() status.Outcome {
+	return hold(w.pass, status.Wait(0, v1alpha1.ReasonSuspended, "The run is held back until `suspend` is false."))
+}
+
+// step moves letters for a while.
+func (w *work) step(ctx context.Context, run store.Run, reason, message string) (status.Outcome, error) {
+	run, wait, err := w.Engine.Step(ctx, w.db, run, stepBudget)
+	if run.State != store.RunRunning {
+		w.forget()
+		mirror(w.object, run)
+		if run.Key == w.spec.Key {
+			return conclude(w.pass, run, true), nil
+		}
+		w.pass.Normal(v1alpha1.ReasonCompleted, fmt.Sprintf("The run %q is over: %s.", run.Key.RunID, counts(run)))
+		return hold(w.pass, status.Wait(atOnce, reason, message)), nil
+	}
+	if err != nil || w.progress.isDue(w.object, run) {
+		mirror(w.object, run)
+	}
+	return hold(w.pass, status.Wait(max(wait, atOnce), reason, message)), databaseError("move a batch", err)
+}
+
+func (w *work) forget() { w.progress.forget(w.object.UID) }
+
+// reused refuses to run something else under the name of a run on record. If that run is still under way, the object
+// that asked for it has gone without cancelling it, and it is cancelled now.
+func (w *work) reused(ctx context.Context, run store.Run) (status.Outcome, error) {
+	if run.State == store.RunRunning && !run.Detached {
+		cancelled, err := w.cancelLeftover(ctx, run)
+		if err != nil {
+			return status.Outcome{}, err
+		}
+		run = cancelled
+	}
+	mirror(w.object, run)
+	return fail(w.pass, v1alpha1.ReasonRunIDReused, fmt.Sprintf("The run %q is on record with another selector or other "+
+		"limits: %s. Change `runID` to run this one.", run.Key.RunID, counts(run))), nil
+}
+
+// settlePrevious is done when no other run of this Replay's name is under way. One that this object asked for goes on to
+// its end first; one that was detached does so by itself; any other was left over by an object of this name.
+func (w *work) settlePrevious(ctx context.Context) (status.Outcome, error) {
+	active, err := w.db.ActiveRuns(ctx)
+	if err != nil {
+		return status.Outcome{}, databaseError("list active runs", err)
+	}
+	for _, run := range active {
+		if !isOf(run, w.object) || run.Key == w.spec.Key && run.Mode == w.spec.Mode {
+			continue
+		}
+		message := fmt.Sprintf("The run %q of this Replay is under way; %q starts when it is over.",
+			run.Key.RunID, w.spec.Key.RunID)
+		switch {
+		case run.Detached:
+			return hold(w.pass, status.Wait(detachedWait, v1alpha1.ReasonWaitingForPreviousRun, message)), nil
+		case w.object.Status.Run.ID == run.Key.RunID:
+			return w.step(ctx, run, v1alpha1.ReasonWaitingForPreviousRun, message)
+		default:
+			if _, err := w.cancelLeftover(ctx, run); err != nil {
+				return status.Outcome{}, err
+			}
+		}
+	}
+	return status.Outcome{}, nil
+}
+
+// isOf tells whether a run belongs to a Replay's namespace and name.
+func isOf(run store.Run, object *v1alpha1.Replay) bool {
+	return run.Key.Namespace == object.Namespace && run.Key.Name == object.Name
+}
+
+func (w *work) cancelLeftover(ctx context.Context, run store.Run) (store.Run, error) {
+	cancelled, err := w.db.CancelRun(ctx, run.ID)
+	if err != nil {
+		return run, databaseError("cancel a run that was left over", err)
+	}
+	w.pass.Normal(v1alpha1.ReasonCancelled, fmt.Sprintf("The run %q, left over by a deleted object of this name, was "+
+		"cancelled: %s.", run.Key.RunID, counts(cancelled)))
+	return cancelled, nil
+}
