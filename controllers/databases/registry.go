@@ -150,6 +150,15 @@ func (r *Registry) Migrate(
 	})
 }
 
+// DropSchema removes the schema with all messages; see [store.DropSchema].
+func (r *Registry) DropSchema(ctx context.Context, broker types.NamespacedName, config Config) (bool, error) {
+	return store.DropSchema(ctx, store.MigrateOptions{
+		DatabaseURL: config.URL,
+		Schema:      config.Schema,
+		DialFunc:    dialerOf(r.options.Dial, broker.Namespace),
+	})
+}
+
 // Get returns the pool of a Broker whose database can be used, else [ErrNotConnected].
 func (r *Registry) Get(broker types.NamespacedName) (*store.Store, error) {
 	r.mu.RLock()

@@ -3,6 +3,7 @@ package status
 import (
 	"cmp"
 	"fmt"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
@@ -35,7 +36,7 @@ func (p *Pass) record(found Object) {
 
 	for _, condition := range found.GetConditions() {
 		was := statusIn(before, condition.Type)
-		if was == condition.Status || condition.Type == v1alpha1.ConditionReconciling {
+		if was == condition.Status || condition.Type == v1alpha1.ConditionReconciling || p.tells(condition.Reason) {
 			continue
 		}
 
@@ -50,6 +51,11 @@ func (p *Pass) record(found Object) {
 			p.Warning(condition.Reason, note)
 		}
 	}
+}
+
+// tells reports whether the reconciler has words of its own for what happened.
+func (p *Pass) tells(reason string) bool {
+	return slices.ContainsFunc(p.events, func(e event) bool { return e.reason == reason })
 }
 
 func statusIn(conditions []metav1.Condition, conditionType string) metav1.ConditionStatus {

@@ -8,6 +8,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -18,6 +19,9 @@ import (
 
 // FieldOwner owns everything that the operator writes.
 const FieldOwner = client.FieldOwner("deadletter-operator")
+
+// conflictDelay gives the cache time to catch up.
+const conflictDelay = 200 * time.Millisecond
 
 // Object is a kind with conditions.
 type Object interface {
@@ -73,8 +77,13 @@ func (p *Pass) Finish(ctx context.Context, outcome Outcome, err error) (ctrl.Res
 	p.object.SetObservedGeneration(p.object.GetGeneration())
 	p.summarise(outcome)
 
-	err = errors.Join(err, p.Flush(ctx))
-	if err != nil {
+	written := p.Flush(ctx)
+	if err == nil && apierrors.IsConflict(written) {
+		// What was found is about an object that has changed since.
+		return ctrl.Result{RequeueAfter: conflictDelay}, nil
+	}
+
+	if err := errors.Join(err, written); err != nil {
 		return ctrl.Result{}, err
 	}
 
@@ -88,18 +97,17 @@ func isInterruption(err error) bool {
 
 // Flush writes what the pass has found so far. A reconciler calls it before a step that takes long.
 func (p *Pass) Flush(ctx context.Context) error {
-	patch := client.MergeFrom(p.base)
-
-	data, err := patch.Data(p.object)
+	difference, err := client.MergeFrom(p.base).Data(p.object)
 	if err != nil {
 		return fmt.Errorf("compare status: %w", err)
 	}
 
-	if string(data) != "{}" {
+	if string(difference) != "{}" {
 		found := copyOf(p.object)
 
-		err := p.writer.client.Status().Patch(ctx, p.object, client.RawPatch(patch.Type(), data), FieldOwner)
-		if err != nil {
+		// The cache may lag behind our own last write; the lock keeps a pass over the past from undoing the present.
+		patch := client.MergeFromWithOptions(p.base, client.MergeFromWithOptimisticLock{})
+		if err := p.writer.client.Status().Patch(ctx, p.object, patch, FieldOwner); err != nil {
 			// The object may be gone: then nobody is left to read its status.
 			return client.IgnoreNotFound(err)
 		}

@@ -285,8 +285,11 @@ func TestEventsTellOfTurns(t *testing.T) {
 		},
 		{
 			status.Outcome{}, nil,
-			func(pass *status.Pass) { pass.Normal("MigrationStarted", "From 1 to 2.") },
-			[]string{"Normal MigrationStarted From 1 to 2.", "Normal Ready Ready is True."},
+			func(pass *status.Pass) {
+				pass.Normal(v1alpha1.ReasonMigrated, "From 1 to 2.")
+				pass.True(v1alpha1.ConditionSchemaReady, v1alpha1.ReasonMigrated, "Version 2.")
+			},
+			[]string{"Normal Migrated From 1 to 2.", "Normal Ready Ready is True."},
 		},
 	} {
 		if _, err := f.pass(t, step.outcome, step.failure, step.found); !errors.Is(err, step.failure) {
@@ -352,6 +355,25 @@ func TestInterruptionsLeaveStatusAlone(t *testing.T) {
 	if f.broker.ResourceVersion != version {
 		t.Error("a lost race was written to status")
 	}
+}
+
+func TestPassOverThePastWritesNothing(t *testing.T) {
+	t.Parallel()
+
+	f := newFixture(t)
+	late := f.writer.Begin(f.broker.DeepCopy())
+
+	if _, err := f.pass(t, status.Outcome{}, nil); err != nil {
+		t.Fatal(err)
+	}
+
+	result, err := late.Finish(t.Context(), status.Stall(v1alpha1.ReasonConflict, "Another was first."), nil)
+	if err != nil || result.RequeueAfter == 0 {
+		t.Errorf("result %+v, error %v", result, err)
+	}
+
+	f.refresh(t)
+	f.check(t, kstatus.CurrentStatus)
 }
 
 func TestGoneObjectEndsThePass(t *testing.T) {
