@@ -124,6 +124,9 @@ func (c ruleCase) checkStored(t *testing.T, api client.Client, object *unstructu
 	}
 }
 
+// unchecked is how the API server says that it did not come to every rule.
+const unchecked = "some validation rules were not checked"
+
 // refusals are the causes of the error, each cut down to the message that is wanted when that is how it ends.
 func refusals(t *testing.T, err error, wanted []refusal) []refusal {
 	t.Helper()
@@ -140,6 +143,10 @@ func refusals(t *testing.T, err error, wanted []refusal) []refusal {
 	var found []refusal
 
 	for _, cause := range status.Status().Details.Causes {
+		if strings.Contains(cause.Message, unchecked) {
+			continue
+		}
+
 		got := refusal{Field: cause.Field, Message: cause.Message}
 
 		for _, want := range wanted {

@@ -1,9 +1,12 @@
 package cel
 
 import (
+	"errors"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -36,7 +39,12 @@ func newClient(t *testing.T, config *rest.Config) client.Client {
 	// The tests wait for nothing, so a limit on requests would only make them slow.
 	config.QPS = -1
 
-	plain, err := client.New(config, client.Options{})
+	known := runtime.NewScheme()
+	if err := errors.Join(scheme.AddToScheme(known), v1alpha1.AddToScheme(known)); err != nil {
+		t.Fatal(err)
+	}
+
+	plain, err := client.New(config, client.Options{Scheme: known})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"deadletter.dev/deadletter/api/v1alpha1"
@@ -153,16 +154,17 @@ func TestScale(t *testing.T) {
 
 	api, namespace := connect(t)
 
-	broker := newObject("Broker", namespace, "scaled", map[string]any{
-		"database": map[string]any{"managed": map[string]any{}},
-	})
+	broker := &v1alpha1.Broker{}
+	broker.Namespace, broker.Name = namespace, "scaled"
+	broker.Spec.Database.Managed = &v1alpha1.ManagedDatabase{}
+
 	if err := api.Create(t.Context(), broker); err != nil {
 		t.Fatal(err)
 	}
 
-	broker.Object["status"] = map[string]any{
-		"api": map[string]any{"replicas": int64(3), "readyReplicas": int64(2)}, "selector": "a=b",
-	}
+	broker.Status.API = v1alpha1.BrokerAPIStatus{Replicas: ptr.To[int32](3), ReadyReplicas: ptr.To[int32](2)}
+	broker.Status.Selector = "a=b"
+
 	if err := api.Status().Update(t.Context(), broker); err != nil {
 		t.Fatal(err)
 	}
@@ -185,7 +187,7 @@ func TestScale(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	if got := find(broker.Object, []string{"spec", "api", "replicas"}); got != int64(0) {
-		t.Errorf("want 0 replicas stored, got %v", got)
+	if got := broker.EffectiveReplicas(); got != 0 {
+		t.Errorf("want 0 replicas stored, got %d", got)
 	}
 }
