@@ -4,8 +4,6 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
-	"io/fs"
-	"maps"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -17,23 +15,28 @@ import (
 func parse(t *testing.T, folder ...string) []*ast.File {
 	t.Helper()
 
-	directory := filepath.Join(append([]string{root}, folder...)...)
-	//nolint:staticcheck // no build constraints there, and no dependency for them here
-	parsed, err := parser.ParseDir(token.NewFileSet(), directory, func(info fs.FileInfo) bool {
-		return !strings.HasSuffix(info.Name(), "_test.go")
-	}, parser.SkipObjectResolution)
+	paths, err := filepath.Glob(filepath.Join(append(append([]string{root}, folder...), "*.go")...))
 	if err != nil {
 		t.Fatal(err)
 	}
 
 	var files []*ast.File
 
-	for _, pkg := range parsed {
-		files = slices.AppendSeq(files, maps.Values(pkg.Files))
+	for _, path := range paths {
+		if strings.HasSuffix(path, "_test.go") {
+			continue
+		}
+
+		file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.SkipObjectResolution)
+		if err != nil {
+			t.Fatal(err)
+		}
+
+		files = append(files, file)
 	}
 
 	if len(files) == 0 {
-		t.Fatalf("no Go files in %s", directory)
+		t.Fatalf("no Go files in %s", filepath.Join(folder...))
 	}
 
 	return files
@@ -73,40 +76,67 @@ func texts(t *testing.T, files []*ast.File) map[string]string {
 	return values
 }
 
-// mentioned are the constants of the API package with a prefix that a package refers to.
-func mentioned(files []*ast.File, prefix string) map[string]bool {
-	names := make(map[string]bool)
+// mentioned are the constants of the API package with a prefix that are found under a node.
+func mentioned(under ast.Node, prefix string) []string {
+	var names []string
 
-	for _, file := range files {
-		ast.Inspect(file, func(node ast.Node) bool {
-			if selector, isSelector := node.(*ast.SelectorExpr); isSelector {
-				if from, isName := selector.X.(*ast.Ident); isName && from.Name == "v1alpha1" &&
-					strings.HasPrefix(selector.Sel.Name, prefix) {
-					names[selector.Sel.Name] = true
-				}
+	ast.Inspect(under, func(node ast.Node) bool {
+		if selector, isSelector := node.(*ast.SelectorExpr); isSelector {
+			if from, isName := selector.X.(*ast.Ident); isName && from.Name == "v1alpha1" &&
+				strings.HasPrefix(selector.Sel.Name, prefix) {
+				names = append(names, selector.Sel.Name)
 			}
+		}
 
-			return true
-		})
-	}
+		return true
+	})
 
 	return names
 }
 
-// given are the reasons, or the types of conditions, that a kind's reconciler can write.
-func given(t *testing.T, kind, prefix string) map[string]bool {
+// setters are the methods that write a condition.
+var setters = []string{"True", "False", "Unknown", "Set", "Introduce"}
+
+// written are the constants for types of conditions that a file hands to a setter.
+func written(file *ast.File) []string {
+	var names []string
+
+	ast.Inspect(file, func(node ast.Node) bool {
+		call, isCall := node.(*ast.CallExpr)
+		if !isCall {
+			return true
+		}
+
+		if method, isMethod := call.Fun.(*ast.SelectorExpr); isMethod && slices.Contains(setters, method.Sel.Name) {
+			names = append(names, mentioned(call, "Condition")...)
+		}
+
+		return true
+	})
+
+	return names
+}
+
+// given are the reasons and the types of conditions that a kind's reconciler can write.
+func given(t *testing.T, kind string) (reasons, conditions map[string]bool) {
 	t.Helper()
 
 	values := texts(t, parse(t, "api", "v1alpha1"))
-	found := make(map[string]bool)
+	reasons, conditions = make(map[string]bool), make(map[string]bool)
 
 	for _, folder := range []string{kind, "status"} {
-		for name := range mentioned(parse(t, "controllers", folder), prefix) {
-			found[values[name]] = true
+		for _, file := range parse(t, "controllers", folder) {
+			for _, name := range mentioned(file, "Reason") {
+				reasons[values[name]] = true
+			}
+
+			for _, name := range written(file) {
+				conditions[values[name]] = true
+			}
 		}
 	}
 
-	return found
+	return reasons, conditions
 }
 
 // told are the reasons of Events that are no condition's: constants of the reconciler's own.
@@ -132,7 +162,7 @@ func TestManualsExplainEveryReason(t *testing.T) {
 			t.Parallel()
 
 			page := manual(t, kind)
-			conditions, reasons := given(t, kind, "Condition"), given(t, kind, "Reason")
+			reasons, conditions := given(t, kind)
 			events := told(t, kind)
 
 			rows, told := rows(section(t, page, "Conditions")), rows(section(t, page, "Events"))
