@@ -35,7 +35,8 @@ func Normalise(reason string) string {
 	return strings.TrimSpace(spaces.ReplaceAllString(strings.ToLower(reason), " "))
 }
 
-// Fingerprint is the group key of a failure: 16 hexadecimal digits of the SHA-256 of its category and normalised reason.
+// Fingerprint is the group key of a failure: 16 hexadecimal digits of the SHA-256 of its category and normalised
+// reason.
 func Fingerprint(category Category, reason string) string {
 	sum := sha256.Sum256([]byte(string(category) + "\x00" + Normalise(reason)))
 	return hex.EncodeToString(sum[:8])

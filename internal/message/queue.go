@@ -16,8 +16,8 @@ const MaxQueueNameBytes = 255
 // ErrQueueName is wrapped by every error of ParseQueueName.
 var ErrQueueName = errors.New("invalid queue name")
 
-// ParseQueueName returns the canonical (NFC) form of a queue name, or an error that says which rule it breaks: a name is
-// non-empty UTF-8 of at most 255 bytes without control characters, and not "." or "..".
+// ParseQueueName returns the canonical (NFC) form of a queue name, or an error that says which rule it breaks: a name
+// is non-empty UTF-8 of at most 255 bytes without control characters, and not "." or "..".
 func ParseQueueName(raw string) (string, error) {
 	switch {
 	case raw == "":

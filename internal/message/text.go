@@ -9,8 +9,8 @@ import (
 const cutMark = "…[cut]"
 
 // Clean makes text storable and bounded: invalid UTF-8 and control characters other than newline and tab become visible
-// escapes (\xNN), and what exceeds limit bytes is cut at a character boundary and marked. It never fails, so that nothing
-// a worker sends can keep its failure from being recorded.
+// escapes (\xNN), and what exceeds limit bytes is cut at a character boundary and marked. It never fails, so that
+// nothing a worker sends can keep its failure from being recorded.
 func Clean(text string, limit int) string {
 	var out strings.Builder
 	for len(text) > 0 {

@@ -11,7 +11,8 @@ import (
 )
 
 // The queue's row is read by the same statement that inserts, so that a queue that is deleted meanwhile takes no
-// message: DeleteQueue locks the table before its last look, and this statement then finds no queue and inserts nothing.
+// message: DeleteQueue locks the table before its last look, and this statement then finds no queue and inserts
+// nothing.
 const enqueueSQL = `
 WITH q AS (
     SELECT id, max_retries FROM {schema}.queue WHERE name = $1 AND (owner_name IS NOT NULL OR NOT $6)

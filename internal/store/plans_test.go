@@ -9,8 +9,8 @@ import (
 	"deadletter.dev/deadletter/internal/store"
 )
 
-// Pages that a hot statement may touch, whatever the size of the queue. Each touches rows in a handful of indexes; a scan
-// of the table below would touch thousands.
+// Pages that a hot statement may touch, whatever the size of the queue. Each touches rows in a handful of indexes; a
+// scan of the table below would touch thousands.
 const maxPages = 400
 
 // fillSQL makes a queue of 60,000 messages, a third of each pending, dead and succeeded.

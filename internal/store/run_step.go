@@ -7,8 +7,8 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// A letter that is no longer the death that was selected is skipped: somebody replayed it alone, and perhaps it has died
-// again. The items that are not replayed are marked in the same statement, so that the counters always add up.
+// A letter that is no longer the death that was selected is skipped: somebody replayed it alone, and perhaps it has
+// died again. The items that are not replayed are marked in the same statement, so that the counters always add up.
 const stepRunSQL = `
 WITH todo AS MATERIALIZED (
     SELECT position, message_id, died_at FROM {schema}.replay_item

@@ -104,8 +104,8 @@ func (f Fixture) settleAs(t *testing.T, way int, ref store.LeaseRef) (refused, e
 	}
 }
 
-// raceExpiry lets a success, sent that much off the moment the lease ends, meet the sweep. Whoever wins, the message has
-// one end, and the success was answered accordingly.
+// raceExpiry lets a success, sent that much off the moment the lease ends, meet the sweep. Whoever wins, the message
+// has one end, and the success was answered accordingly.
 func (f Fixture) raceExpiry(t *testing.T, off time.Duration) {
 	t.Helper()
 	held, err := f.Claim(t.Context(), queue, store.ClaimParams{Max: 1, VisibilityTimeout: 3 * time.Millisecond})

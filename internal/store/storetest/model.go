@@ -14,7 +14,8 @@ import (
 )
 
 // The model counts time in minutes that pass only by Elapse. Everything stored is whole minutes, so that the moments
-// that the real clock adds while the test runs never decide anything: what is due at minute n is due once n have passed.
+// that the real clock adds while the test runs never decide anything: what is due at minute n is due once n have
+// passed.
 const (
 	modelVisibility    = 10
 	modelMaxDeliveries = 4
