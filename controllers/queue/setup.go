@@ -46,12 +46,7 @@ const (
 
 // Setup adds the Queue controller and the depth reader to a manager.
 func Setup(mgr ctrl.Manager, registry *databases.Registry, defaultBroker types.NamespacedName) error {
-	reconciler := &Reconciler{
-		Client:        mgr.GetClient(),
-		Status:        status.NewWriter(mgr.GetClient(), mgr.GetEventRecorder("deadletter-queue")),
-		Databases:     registry,
-		DefaultBroker: defaultBroker,
-	}
+	reconciler := newReconciler(mgr, registry, defaultBroker)
 	if err := reconciler.index(mgr); err != nil {
 		return err
 	}
@@ -60,6 +55,15 @@ func Setup(mgr ctrl.Manager, registry *databases.Registry, defaultBroker types.N
 		return fmt.Errorf("add depth reader: %w", err)
 	}
 	return reconciler.build(mgr, lost)
+}
+
+func newReconciler(mgr ctrl.Manager, registry *databases.Registry, defaultBroker types.NamespacedName) *Reconciler {
+	return &Reconciler{
+		Client:        mgr.GetClient(),
+		Status:        status.NewWriter(mgr.GetClient(), mgr.GetEventRecorder("deadletter-queue")),
+		Databases:     registry,
+		DefaultBroker: defaultBroker,
+	}
 }
 
 func (r *Reconciler) index(mgr ctrl.Manager) error {
