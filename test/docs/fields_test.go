@@ -72,7 +72,7 @@ func TestManualsDescribeEveryField(t *testing.T) {
 	}
 }
 
-// checkFields holds the rows of a table to the fields there are. A row may also be about a field that has fields itself.
+// checkFields holds the rows of a table to the fields there are. A row may also be about a field with fields of its own.
 func checkFields(t *testing.T, table map[string][]string, all []field, check func(*testing.T, string, field)) {
 	t.Helper()
 
@@ -95,9 +95,9 @@ func checkFields(t *testing.T, table map[string][]string, all []field, check fun
 }
 
 var (
-	unset     = regexp.MustCompile(`(?i)unset means ([0-9]+|'[A-Za-z]+')`)
+	unset     = regexp.MustCompile(`(?i)unset means (\d+|'[A-Za-z]+')`)
 	immutable = regexp.MustCompile(`(?m)\bImmutable\b`)
-	number    = regexp.MustCompile(`[0-9]+`)
+	number    = regexp.MustCompile(`\d+`)
 )
 
 // checkRow holds a row to the default, the bounds, the choices and the mutability that the schema has.
