@@ -23,9 +23,10 @@ Every flag can also be given as the environment variable shown beside it.`
 type cli struct {
 	Log logging `embed:"" prefix:"log-"`
 
-	API     apiCommand     `cmd:"" help:"Serve the queue API."`
-	Migrate migrateCommand `cmd:"" help:"Create or upgrade the database schema."`
-	Version versionCommand `cmd:"" help:"Print the version."`
+	API      apiCommand      `cmd:"" help:"Serve the queue API."`
+	Migrate  migrateCommand  `cmd:"" help:"Create or upgrade the database schema."`
+	Operator operatorCommand `cmd:"" help:"Reconcile Brokers, Queues and Replays in Kubernetes."`
+	Version  versionCommand  `cmd:"" help:"Print the version."`
 }
 
 type versionCommand struct{}
