@@ -75,5 +75,5 @@ func isCleanPath(escaped string) bool {
 		return false
 	}
 	clean := path.Clean(escaped)
-	return escaped == clean || escaped == clean+"/"
+	return escaped == clean || (clean != "/" && escaped == clean+"/")
 }
