@@ -55,7 +55,7 @@ func (l layout) load() (found details, exists bool, err error) {
 }
 
 func (l layout) save(d details) error {
-	content, err := json.Marshal(d) //nolint:gosec // The file is for its owner alone, who needs the password.
+	content, err := json.Marshal(d)
 	if err != nil {
 		return err
 	}

@@ -20,8 +20,9 @@ var ErrNotInstalled = errors.New("no Postgres server found: run `make deps` (Deb
 var installPatterns = []string{
 	"/usr/lib/postgresql/*/bin",
 	"/usr/pgsql-*/bin",
-	"/opt/homebrew/opt/postgresql@*/bin",
-	"/usr/local/opt/postgresql@*/bin",
+	"/usr/local/pgsql/bin",
+	"/opt/homebrew/opt/postgresql*/bin",
+	"/usr/local/opt/postgresql*/bin",
 }
 
 var versionDigits = regexp.MustCompile(`\d+`)

@@ -1,13 +1,11 @@
 package pgtest
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
-	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -96,11 +94,19 @@ func (p *process) signal(signal syscall.Signal) error {
 	return nil
 }
 
-// kill ends the postmaster and its children with SIGKILL. The postmaster is stopped first, so that it can neither
-// start new children nor react to the deaths of the old ones.
+// kill ends the postmaster and its children with SIGKILL and waits until all are gone, since the last of them still
+// holds the shared memory that a restart needs. The postmaster is stopped first, so that it can neither start new
+// children nor react to the deaths of the old ones.
 func (p *process) kill() error {
+	ctx, cancel := context.WithTimeout(context.Background(), stopTimeout)
+	defer cancel()
+
 	if err := p.signal(syscall.SIGSTOP); err != nil {
 		return err
+	}
+
+	if err := wait(ctx, func() bool { return !p.alive() || stopped(p.pid) }); err != nil {
+		return fmt.Errorf("stop Postgres process %d: %w", p.pid, err)
 	}
 
 	offspring, err := children(p.pid)
@@ -115,76 +121,9 @@ func (p *process) kill() error {
 		return err
 	}
 
-	ctx, cancel := context.WithTimeout(context.Background(), stopTimeout)
-	defer cancel()
+	gone := func(pid int) bool { return !strings.Contains(commandLine(pid), "postgres") }
 
-	return wait(ctx, func() bool { return !p.alive() })
-}
-
-// commandLine returns a process's arguments, or nothing when it has ended.
-func commandLine(pid int) string {
-	if content, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid)); err == nil {
-		return string(bytes.ReplaceAll(content, []byte{0}, []byte{' '}))
-	}
-
-	if _, err := os.Stat("/proc/self"); err == nil {
-		return ""
-	}
-
-	out, err := exec.Command("ps", "-o", "args=", "-p", strconv.Itoa(pid)).Output()
-	if err != nil {
-		return ""
-	}
-
-	return string(out)
-}
-
-// children lists the direct children of a process. Postgres backends leave the process group, so only their parent
-// identifies them.
-func children(parent int) ([]int, error) {
-	stats, err := filepath.Glob("/proc/[0-9]*/stat")
-	if err != nil || len(stats) == 0 {
-		return childrenByPS(parent)
-	}
-
-	var found []int
-
-	for _, path := range stats {
-		content, err := os.ReadFile(path)
-		if err != nil {
-			continue
-		}
-
-		// The program's name, in parentheses, may itself contain spaces and parentheses.
-		_, rest, ok := strings.Cut(string(content[bytes.LastIndexByte(content, ')')+1:]), " ")
-		fields := strings.Fields(rest)
-
-		if !ok || len(fields) < 2 || fields[1] != strconv.Itoa(parent) {
-			continue
-		}
-
-		if pid, err := strconv.Atoi(filepath.Base(filepath.Dir(path))); err == nil {
-			found = append(found, pid)
-		}
-	}
-
-	return found, nil
-}
-
-func childrenByPS(parent int) ([]int, error) {
-	out, err := exec.Command("ps", "-axo", "pid=,ppid=").Output()
-	if err != nil {
-		return nil, fmt.Errorf("list processes: %w", err)
-	}
-
-	var found []int
-
-	for line := range strings.Lines(string(out)) {
-		var pid, ppid int
-		if _, err := fmt.Sscan(line, &pid, &ppid); err == nil && ppid == parent {
-			found = append(found, pid)
-		}
-	}
-
-	return found, nil
+	return wait(ctx, func() bool {
+		return !p.alive() && !slices.ContainsFunc(offspring, func(pid int) bool { return !gone(pid) })
+	})
 }

@@ -148,6 +148,10 @@ func waitReady(ctx context.Context, process process, component component, place 
 
 		select {
 		case <-ctx.Done():
+			if errors.Is(ctx.Err(), context.Canceled) {
+				return ctx.Err()
+			}
+
 			return fmt.Errorf("not ready: %w (%w); its log ends with:\n%s", err, ctx.Err(), place.tail(component.name))
 		case <-ticker.C:
 		}

@@ -1,9 +1,11 @@
 package cluster
 
 import (
+	"os"
 	"os/exec"
 	"path/filepath"
 	"testing"
+	"time"
 )
 
 func TestStartTimeFromStat(t *testing.T) {
@@ -58,16 +60,23 @@ func TestStopKillsWhatIgnoresTermination(t *testing.T) {
 	t.Parallel()
 
 	dir := t.TempDir()
+	log := filepath.Join(dir, "log")
 
-	stubborn, err := spawn("/bin/sh", []string{"-c", "trap '' TERM; while :; do sleep 0.1; done"}, dir,
-		filepath.Join(dir, "log"))
+	stubborn, err := spawn("/bin/sh", []string{"-c", "trap '' TERM; echo ready; while :; do sleep 0.1; done"}, dir, log)
 	if err != nil {
 		t.Fatal(err)
 	}
 
-	if !stubborn.alive() {
-		t.Fatal("the process is not alive")
+	for ready := false; !ready; {
+		content, err := os.ReadFile(log)
+		if err != nil || !stubborn.alive() {
+			t.Fatalf("the process does not come up: %v", err)
+		}
+
+		ready = string(content) == "ready\n"
 	}
+
+	start := time.Now()
 
 	if err := stubborn.stop(); err != nil {
 		t.Fatal(err)
@@ -75,5 +84,9 @@ func TestStopKillsWhatIgnoresTermination(t *testing.T) {
 
 	if stubborn.alive() {
 		t.Error("the process survived")
+	}
+
+	if took := time.Since(start); took < stopGrace {
+		t.Errorf("the process was killed after %s, want the full grace of %s", took, stopGrace)
 	}
 }
