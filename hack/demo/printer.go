@@ -1,0 +1,107 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+)
+
+// printer writes the story.
+type printer struct {
+	out    *os.File
+	colour bool
+}
+
+func newPrinter(out *os.File) *printer {
+	info, err := out.Stat()
+	terminal := err == nil && info.Mode()&os.ModeCharDevice != 0 && os.Getenv("TERM") != "dumb"
+
+	return &printer{out: out, colour: terminal && os.Getenv("NO_COLOR") == ""}
+}
+
+// The colours of a terminal.
+const (
+	bold  = "1"
+	faint = "2"
+	green = "32"
+	cyan  = "36"
+)
+
+func (p *printer) paint(colour, text string) string {
+	if !p.colour || text == "" {
+		return text
+	}
+
+	return "\x1b[" + colour + "m" + text + "\x1b[0m"
+}
+
+const width = 100
+
+// heading begins a chapter.
+func (p *printer) heading(format string, args ...any) {
+	text := "━━ " + fmt.Sprintf(format, args...) + " "
+	fmt.Fprintln(p.out, "\n"+p.paint(bold, text+strings.Repeat("━", max(0, width-len([]rune(text))))))
+}
+
+// say explains.
+func (p *printer) say(format string, args ...any) { fmt.Fprintf(p.out, format+"\n", args...) }
+
+// command shows a command before it is run.
+func (p *printer) command(text string) {
+	fmt.Fprintln(p.out, "\n  "+p.paint(cyan, "$ "+strings.ReplaceAll(text, "\n", "\n  ")))
+}
+
+// check says that something was as it had to be.
+func (p *printer) check(format string, args ...any) {
+	fmt.Fprintln(p.out, "  "+p.paint(green, "✓ "+fmt.Sprintf(format, args...)))
+}
+
+// step says what is done before it is done, and how long it took.
+func (p *printer) step(name string, action func() error) error {
+	fmt.Fprintf(p.out, "  %-62s ", name)
+
+	began := time.Now()
+	err := action()
+
+	if err != nil {
+		fmt.Fprintln(p.out, "failed")
+
+		return fmt.Errorf("%s: %w", name, err)
+	}
+
+	fmt.Fprintln(p.out, p.paint(faint, round(time.Since(began)).String()))
+
+	return nil
+}
+
+func round(span time.Duration) time.Duration { return span.Round(100 * time.Millisecond) }
+
+// indented writes the output of a command.
+type indented struct {
+	out  *printer
+	rest []byte
+}
+
+// Write prints what has become a complete line.
+func (w *indented) Write(content []byte) (int, error) {
+	w.rest = append(w.rest, content...)
+
+	for {
+		line, rest, found := bytes.Cut(w.rest, []byte{'\n'})
+		if !found {
+			return len(content), nil
+		}
+
+		fmt.Fprintf(w.out.out, "  %s\n", line)
+		w.rest = rest
+	}
+}
+
+// end prints a last line that has no end.
+func (w *indented) end() {
+	if len(w.rest) > 0 {
+		fmt.Fprintf(w.out.out, "  %s\n", w.rest)
+	}
+}
