@@ -13,8 +13,8 @@ type apiCommand struct {
 
 	MaxConnections        int32         `default:"16"             help:"Most connections to the database."`
 	Listen                string        `default:"127.0.0.1:8080" help:"Address to listen on."`
-	Auth                  string        `default:"none"           enum:"none" help:"Who may call: none lets everyone who can reach the address."`                                    //nolint:lll // struct tag
-	UndeclaredQueues      string        `default:"allow"          enum:"allow,deny" help:"Whether a message may be sent to a queue that no Queue resource declares: allow or deny."` //nolint:lll // struct tag
+	Auth                  string        `default:"none"           enum:"none" help:"Who may call: none lets everyone who can reach the address."`
+	UndeclaredQueues      string        `default:"allow"          enum:"allow,deny" help:"Whether a message may be sent to a queue that no Queue resource declares: allow or deny."`
 	RequireLeaseToken     bool          `help:"Refuse calls on a leased message that carry no lease token."`
 	MaxPayloadBytes       int           `default:"1048576"        help:"Largest payload of one message."`
 	MaxConcurrentRequests int           `default:"512"            help:"Most requests handled at once; waiting long polls are not counted."`
@@ -29,7 +29,7 @@ func (c apiCommand) Run(ctx context.Context, logger *slog.Logger) error {
 	if err != nil {
 		return err
 	}
-	return queueapi.Run(ctx, queueapi.Config{ //nolint:wrapcheck // says itself what failed
+	return queueapi.Run(ctx, queueapi.Config{
 		DatabaseURL:          url,
 		Schema:               c.Schema,
 		MaxConns:             c.MaxConnections,

@@ -36,7 +36,7 @@ func (n *objectName) UnmarshalText(text []byte) error {
 
 // Run reconciles until ctx ends.
 func (c operatorCommand) Run(ctx context.Context, logger *slog.Logger) error {
-	return controllers.Run(ctx, controllers.Config{ //nolint:wrapcheck // says itself what failed
+	return controllers.Run(ctx, controllers.Config{
 		Logger:            logger,
 		MetricsAddress:    c.MetricsAddress,
 		ProbeAddress:      c.ProbeAddress,

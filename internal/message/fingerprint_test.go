@@ -31,7 +31,9 @@ func TestFingerprintTellsCausesApart(t *testing.T) {
 	if Fingerprint(External, "order 2 timed out") != same {
 		t.Error("one cause has two fingerprints")
 	}
-	for _, other := range []string{Fingerprint(Validation, "order 1 timed out"), Fingerprint(External, "order 1 refused")} {
+	for _, other := range []string{
+		Fingerprint(Validation, "order 1 timed out"), Fingerprint(External, "order 1 refused"),
+	} {
 		if other == same {
 			t.Error("two causes have one fingerprint")
 		}

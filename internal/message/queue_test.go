@@ -17,7 +17,9 @@ func TestParseQueueName(t *testing.T) {
 			t.Errorf("%q: got %q, %v", raw, got, err)
 		}
 	}
-	for _, raw := range []string{"", ".", "..", "a\x00", "a\n", "\x7f", "\u0085", "a\xff", strings.Repeat("a", 256), strings.Repeat("ü", 128)} {
+	for _, raw := range []string{
+		"", ".", "..", "a\x00", "a\n", "\x7f", "\u0085", "a\xff", strings.Repeat("a", 256), strings.Repeat("ü", 128),
+	} {
 		if _, err := ParseQueueName(raw); !errors.Is(err, ErrQueueName) {
 			t.Errorf("%q was accepted: %v", raw, err)
 		}

@@ -47,7 +47,7 @@ func (e *Engine) Step(ctx context.Context, runs Runs, run store.Run, budget time
 		after, err := runs.StepRun(ctx, run.ID, batch)
 		if err != nil {
 			pace.failed(batch)
-			return run, 0, err //nolint:wrapcheck // the store's error says what it was doing
+			return run, 0, err
 		}
 		pace.moved(batch, after.Replayed-run.Replayed, e.now().Sub(began))
 		run = after

@@ -239,5 +239,5 @@ type capped struct {
 }
 
 func (c capped) StepRun(ctx context.Context, id int64, batch int) (store.Run, error) {
-	return c.Runs.StepRun(ctx, id, min(batch, c.most)) //nolint:wrapcheck // a test double in the middle
+	return c.Runs.StepRun(ctx, id, min(batch, c.most))
 }

@@ -38,7 +38,7 @@ func Hash(spec store.RunSpec) (string, error) {
 	for i, category := range filter.Categories {
 		categories[i] = string(category)
 	}
-	text, err := json.Marshal(decisive{
+	text, err := json.Marshal(decisive{ //nolint:musttag // message.Header goes by its Go names, as recorded hashes do
 		Mode:                 spec.Mode,
 		Categories:           set(categories),
 		Fingerprints:         set(filter.Fingerprints),

@@ -15,7 +15,8 @@ type handClock struct{ now time.Time }
 func (c *handClock) Now() time.Time { return c.now }
 
 // walk steps a run for a time, at its beginning and end too, sleeping on the clock as it is told plus late.
-func walk(t *testing.T, engine *replay.Engine, clock *handClock, db replay.Runs, run store.Run, late, during time.Duration,
+func walk(t *testing.T, engine *replay.Engine, clock *handClock, db replay.Runs, run store.Run,
+	late, during time.Duration,
 ) store.Run {
 	t.Helper()
 	for end := clock.now.Add(during); run.State == store.RunRunning && clock.now.Before(end); {

@@ -36,7 +36,8 @@ func (d database) bury(t *testing.T, deaths ...death) []int64 {
 			t.Fatalf("claim %d: %v", len(held), err)
 		}
 		ids[i] = held[0].ID
-		settled, err := d.Fail(t.Context(), orders, []store.FailedLease{{LeaseRef: store.LeaseRef{ID: ids[i]}, Report: death.report}})
+		failed := store.FailedLease{LeaseRef: store.LeaseRef{ID: ids[i]}, Report: death.report}
+		settled, err := d.Fail(t.Context(), orders, []store.FailedLease{failed})
 		if err != nil || settled[0].Err != nil {
 			t.Fatalf("fail: %v, %v", err, settled)
 		}
@@ -65,9 +66,14 @@ func TestDeadLetterFilters(t *testing.T) {
 	t.Parallel()
 	d := newDatabase(t)
 	ids := d.bury(t,
-		death{store.NewMessage{Headers: []message.Header{{Name: "tenant", Value: "a"}, {Name: "tenant", Value: "b"}}},
-			message.Report{Category: "EXTERNAL", Reason: "timeout after 5%_x", ErrorClass: "IOError"}},
-		death{store.NewMessage{}, message.Report{Category: "VALIDATION", Reason: `bad \ value`, Consumer: message.Consumer{Version: "2"}}},
+		death{
+			store.NewMessage{Headers: []message.Header{{Name: "tenant", Value: "a"}, {Name: "tenant", Value: "b"}}},
+			message.Report{Category: "EXTERNAL", Reason: "timeout after 5%_x", ErrorClass: "IOError"},
+		},
+		death{
+			store.NewMessage{},
+			message.Report{Category: "VALIDATION", Reason: `bad \ value`, Consumer: message.Consumer{Version: "2"}},
+		},
 		death{store.NewMessage{}, message.Report{Reason: "timeout after 5abx"}},
 	)
 	letter := func(i int) store.DeadLetter {
@@ -100,6 +106,7 @@ func TestDeadLetterFilters(t *testing.T) {
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			page, err := d.DeadLetters(t.Context(), orders, c.filter, store.DeadLetterCursor{}, 10)
 			if err != nil {
 				t.Fatalf("list: %v", err)
@@ -157,7 +164,8 @@ func TestHistoryKeepsOldestAndNewest(t *testing.T) {
 			t.Fatalf("claim: %v", err)
 		}
 		report := message.Report{Reason: fmt.Sprint("again ", i), Permanent: true, StackTrace: fmt.Sprint("frame ", i)}
-		if _, err := d.Fail(t.Context(), orders, []store.FailedLease{{LeaseRef: store.LeaseRef{ID: id}, Report: report}}); err != nil {
+		failed := store.FailedLease{LeaseRef: store.LeaseRef{ID: id}, Report: report}
+		if _, err := d.Fail(t.Context(), orders, []store.FailedLease{failed}); err != nil {
 			t.Fatalf("fail: %v", err)
 		}
 	}
@@ -182,7 +190,8 @@ func TestHistoryKeepsOldestAndNewest(t *testing.T) {
 func TestGroups(t *testing.T) {
 	t.Parallel()
 	d := newDatabase(t)
-	deaths := reasons("EXTERNAL: order 1 timed out", "EXTERNAL: order 22 timed out", "VALIDATION: order 1 timed out", "EXTERNAL: order 333 timed out")
+	deaths := reasons("EXTERNAL: order 1 timed out", "EXTERNAL: order 22 timed out",
+		"VALIDATION: order 1 timed out", "EXTERNAL: order 333 timed out")
 	deaths[0].report.Consumer.Version, deaths[3].report.Consumer.Version = "v2", "v1"
 	ids := d.bury(t, deaths...)
 	groups, err := d.DeadLetterGroups(t.Context(), orders, 10)

@@ -30,7 +30,9 @@ func (f DeadLetterFilter) where(args *arguments, queueID string) string {
 		}
 		return "m.failure_category = ANY (" + args.add(categories) + "::text[])"
 	})
-	when(len(f.Fingerprints) > 0, func() string { return "m.fingerprint = ANY (" + args.add(f.Fingerprints) + "::text[])" })
+	when(len(f.Fingerprints) > 0, func() string {
+		return "m.fingerprint = ANY (" + args.add(f.Fingerprints) + "::text[])"
+	})
 	when(f.ErrorClass != "", func() string { return "m.error_class = " + args.add(f.ErrorClass) })
 	when(f.ReasonContains != "", func() string {
 		return "m.failure_reason LIKE " + args.add("%"+likeEscaper.Replace(f.ReasonContains)+"%")

@@ -38,7 +38,8 @@ func (e *SchemaError) Error() string {
 	case e.Have == 0:
 		return fmt.Sprintf("the database has no deadletter schema, version %d is needed: run 'deadletter migrate'", e.Want)
 	case e.Have < e.Want:
-		return fmt.Sprintf("the database schema has version %d, version %d is needed: run 'deadletter migrate'", e.Have, e.Want)
+		return fmt.Sprintf("the database schema has version %d, version %d is needed: run 'deadletter migrate'",
+			e.Have, e.Want)
 	default:
 		return fmt.Sprintf("the database schema has version %d, newer than version %d of this binary: "+
 			"run a newer deadletter; schemas are never migrated down", e.Have, e.Want)

@@ -63,7 +63,8 @@ func TestCheckSchema(t *testing.T) {
 	newer := store.LatestSchemaVersion() + 1
 	d.exec(t, `INSERT INTO deadletter.schema_migration (version, name, checksum) VALUES ($1, 'next', '')`, newer)
 	wantSchemaError(t, d, newer)
-	if _, err := store.Migrate(t.Context(), store.MigrateOptions{DatabaseURL: d.url, Schema: schema}); !errors.Is(err, store.ErrSchema) {
+	options := store.MigrateOptions{DatabaseURL: d.url, Schema: schema}
+	if _, err := store.Migrate(t.Context(), options); !errors.Is(err, store.ErrSchema) {
 		t.Fatalf("migrating a newer schema: %v", err)
 	}
 }

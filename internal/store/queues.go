@@ -65,7 +65,8 @@ SELECT q.name, coalesce(q.owner_namespace, ''), coalesce(q.owner_name, ''), q.cr
 	oneQueueSQL   = queueInfoSQL + ` WHERE q.name = $1`
 	queuePageSQL  = queueInfoSQL + ` WHERE q.name > $1 ORDER BY q.name LIMIT $2`
 	allDepthsSQL  = `SELECT q.name, ` + depthSQL + depthFromSQL
-	queueOwnerSQL = `SELECT id, coalesce(owner_namespace, ''), coalesce(owner_name, '') FROM {schema}.queue WHERE name = $1`
+	queueOwnerSQL = `
+SELECT id, coalesce(owner_namespace, ''), coalesce(owner_name, '') FROM {schema}.queue WHERE name = $1`
 )
 
 func depthTargets(d *Depth) []any {

@@ -202,7 +202,8 @@ func TestQueuePages(t *testing.T) {
 func TestDepthAges(t *testing.T) {
 	t.Parallel()
 	d := newDatabase(t)
-	if _, err := d.Enqueue(t.Context(), orders, []store.NewMessage{{Payload: []byte("late"), Delay: time.Hour}}); err != nil {
+	late := store.NewMessage{Payload: []byte("late"), Delay: time.Hour}
+	if _, err := d.Enqueue(t.Context(), orders, []store.NewMessage{late}); err != nil {
 		t.Fatalf("enqueue: %v", err)
 	}
 	depth := func() store.Depth {

@@ -34,7 +34,8 @@ func TestRetentionCountsFromTheEnd(t *testing.T) {
 		t.Fatalf("succeed: %v", err)
 	}
 	report := message.Report{Permanent: true}
-	if _, err := d.Fail(t.Context(), orders, []store.FailedLease{{LeaseRef: store.LeaseRef{ID: held[1].ID}, Report: report}}); err != nil {
+	failed := store.FailedLease{LeaseRef: store.LeaseRef{ID: held[1].ID}, Report: report}
+	if _, err := d.Fail(t.Context(), orders, []store.FailedLease{failed}); err != nil {
 		t.Fatalf("fail: %v", err)
 	}
 	for _, step := range []struct {

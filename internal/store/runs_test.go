@@ -2,6 +2,7 @@ package store_test
 
 import (
 	"errors"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -114,7 +115,8 @@ func TestRunIsFoundByItsKey(t *testing.T) {
 	if run, created, err := d.StartRun(t.Context(), runSpec("1")); err != nil || created || run.Replayed != 2 {
 		t.Fatalf("run is %+v, created %v, %v", run, created, err)
 	}
-	if run, err := d.GetRun(t.Context(), runSpec("2").Key, store.RunExecute); err != nil || run.State != store.RunCancelled {
+	run, err := d.GetRun(t.Context(), runSpec("2").Key, store.RunExecute)
+	if err != nil || run.State != store.RunCancelled {
 		t.Fatalf("run of the deleted queue is %+v, %v", run, err)
 	}
 }
@@ -216,7 +218,8 @@ func TestRunSkipsAnotherDeath(t *testing.T) {
 		t.Fatalf("release: %v", err)
 	}
 	report := message.Report{Permanent: true}
-	if _, err := d.Fail(t.Context(), orders, []store.FailedLease{{LeaseRef: store.LeaseRef{ID: held[1].ID}, Report: report}}); err != nil {
+	failed := store.FailedLease{LeaseRef: store.LeaseRef{ID: held[1].ID}, Report: report}
+	if _, err := d.Fail(t.Context(), orders, []store.FailedLease{failed}); err != nil {
 		t.Fatalf("fail: %v", err)
 	}
 	run = d.step(t, run.ID, 10)
@@ -249,8 +252,8 @@ func TestStepsRaceEachOtherAndTheAPI(t *testing.T) {
 		})
 	}
 	group.Go(func() error {
-		for i := len(ids) - 1; i >= 0; i-- {
-			_, err := d.Replay(t.Context(), orders, ids[i])
+		for _, id := range slices.Backward(ids) {
+			_, err := d.Replay(t.Context(), orders, id)
 			if err == nil {
 				locker.Lock()
 				alone++

@@ -184,6 +184,7 @@ func (s *Store) bound(ctx context.Context) (context.Context, context.CancelFunc)
 func (s *Store) inTx(ctx context.Context, f func(ctx context.Context, tx pgx.Tx) error) error {
 	ctx, cancel := s.bound(ctx)
 	defer cancel()
+	//nolint:wrapcheck // wrapped by the operation, which knows what it was doing
 	return pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error { return f(ctx, tx) })
 }
 
@@ -192,9 +193,9 @@ func collect[T any](ctx context.Context, db querier, scan func(pgx.CollectableRo
 ) ([]T, error) {
 	rows, err := db.Query(ctx, sql, args...)
 	if err != nil {
-		return nil, err //nolint:wrapcheck // wrapped by the operation, which knows what it was doing
+		return nil, err
 	}
-	return pgx.CollectRows(rows, scan) //nolint:wrapcheck // as above
+	return pgx.CollectRows(rows, scan) //nolint:wrapcheck // wrapped by the operation, which knows what it was doing
 }
 
 type querier interface {
@@ -207,8 +208,7 @@ func IsUnavailable(err error) bool {
 	if err == nil {
 		return false
 	}
-	var pgErr *pgconn.PgError
-	if errors.As(err, &pgErr) {
+	if pgErr, ok := errors.AsType[*pgconn.PgError](err); ok {
 		// Connection (08), resources (53), operator intervention (57), and a read-only standby (25006).
 		class := pgErr.Code[:2]
 		return class == "08" || class == "53" || class == "57" || pgErr.Code == "25006" || pgErr.Code == "55P03"

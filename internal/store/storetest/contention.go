@@ -92,7 +92,8 @@ func (f Fixture) settleAs(t *testing.T, way int, ref store.LeaseRef) (refused, e
 		}
 		return settled[0].Err, nil
 	case 1:
-		settled, err := f.Fail(t.Context(), queue, []store.FailedLease{{LeaseRef: ref, Report: message.Report{Permanent: true}}})
+		report := message.Report{Permanent: true}
+		settled, err := f.Fail(t.Context(), queue, []store.FailedLease{{LeaseRef: ref, Report: report}})
 		if err != nil {
 			return nil, err
 		}

@@ -42,7 +42,7 @@ var enqueueTests = map[string]func(*testing.T, Fixture){
 	"KeepsBatchOrder": func(t *testing.T, f Fixture) {
 		accepted := f.enqueueN(t, 100)
 		for i, m := range f.claim(t, 100) {
-			if m.ID != accepted[i].ID || string(m.Payload) != string(accepted[i].Payload) {
+			if m.ID != accepted[i].ID || !bytes.Equal(m.Payload, accepted[i].Payload) {
 				t.Fatalf("claim %d is message %d (%s)", i, m.ID, m.Payload)
 			}
 		}
@@ -54,7 +54,8 @@ var enqueueTests = map[string]func(*testing.T, Fixture){
 		settings := message.DefaultSettings()
 		settings.MaxRetries = 7
 		f.Declare(t, queue, settings)
-		accepted := f.enqueue(t, store.NewMessage{Payload: []byte("a")}, store.NewMessage{Payload: []byte("b"), MaxRetries: 2})
+		accepted := f.enqueue(t,
+			store.NewMessage{Payload: []byte("a")}, store.NewMessage{Payload: []byte("b"), MaxRetries: 2})
 		if accepted[0].MaxRetries != 7 || accepted[1].MaxRetries != 2 {
 			t.Fatalf("max retries are %d and %d", accepted[0].MaxRetries, accepted[1].MaxRetries)
 		}

@@ -96,7 +96,8 @@ var settleTests = map[string]func(*testing.T, Fixture){
 		m := f.claimOne(t)
 		extended, err := f.Extend(t.Context(), queue, lease(m), time.Hour)
 		wantErr(t, err, nil)
-		if got := extended.Lease.ExpiresAt.Sub(extended.UpdatedAt); got != time.Hour || extended.Lease.Token != m.Lease.Token {
+		got := extended.Lease.ExpiresAt.Sub(extended.UpdatedAt)
+		if got != time.Hour || extended.Lease.Token != m.Lease.Token {
 			t.Fatalf("extended to %s", got)
 		}
 		f.Elapse(t, 59*time.Minute)
