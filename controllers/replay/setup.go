@@ -37,15 +37,7 @@ const indexQueueRef = "queueRef"
 // Setup adds the Replay controller and what looks after orphaned runs to a manager.
 func Setup(mgr ctrl.Manager, registry *databases.Registry) error {
 	engine := replay.NewEngine(time.Now)
-	reconciler := &Reconciler{
-		Client:    mgr.GetClient(),
-		Live:      mgr.GetAPIReader(),
-		Status:    status.NewWriter(mgr.GetClient(), mgr.GetEventRecorder("deadletter-replay")),
-		Databases: registry,
-		Engine:    engine,
-		Now:       time.Now,
-		progress:  newProgress(time.Now),
-	}
+	reconciler := newReconciler(mgr, registry, engine)
 	err := mgr.GetFieldIndexer().IndexField(context.Background(), &v1alpha1.Replay{}, indexQueueRef, queueRef)
 	if err != nil {
 		return fmt.Errorf("index Replays by Queue: %w", err)
@@ -54,6 +46,18 @@ func Setup(mgr ctrl.Manager, registry *databases.Registry) error {
 		return fmt.Errorf("add orphaned runs: %w", err)
 	}
 	return reconciler.build(mgr)
+}
+
+func newReconciler(mgr ctrl.Manager, registry *databases.Registry, engine *replay.Engine) *Reconciler {
+	return &Reconciler{
+		Client:    mgr.GetClient(),
+		Live:      mgr.GetAPIReader(),
+		Status:    status.NewWriter(mgr.GetClient(), mgr.GetEventRecorder("deadletter-replay")),
+		Databases: registry,
+		Engine:    engine,
+		Now:       time.Now,
+		progress:  newProgress(time.Now),
+	}
 }
 
 func newOrphans(
