@@ -107,6 +107,7 @@ func (c *Config) complete() error {
 }
 
 // +kubebuilder:rbac:groups=coordination.k8s.io,namespace=deadletter-system,resources=leases,verbs=create;get;update
+// +kubebuilder:rbac:groups="",namespace=deadletter-system,resources=events,verbs=create;patch
 
 // Run runs the operator until the context ends: reconciliations under way come to an end, the lease is given up, and
 // the database pools are closed.

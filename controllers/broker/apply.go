@@ -14,6 +14,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/client-go/util/csaupgrade"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
@@ -66,12 +69,49 @@ func (r *Reconciler) apply(
 		}
 	}
 
-	configuration := client.ApplyConfigurationFromUnstructured(wanted)
-	if err := r.Client.Apply(ctx, configuration, status.FieldOwner, client.ForceOwnership); err != nil {
+	applied := wanted.DeepCopy()
+
+	err = r.Client.Apply(ctx, client.ApplyConfigurationFromUnstructured(applied), status.FieldOwner, client.ForceOwnership)
+	if apierrors.IsInvalid(err) && live != nil {
+		return r.overwrite(ctx, wanted, live)
+	}
+
+	if err != nil {
 		return 0, fmt.Errorf("apply %s %s: %w", wanted.GetKind(), wanted.GetName(), err)
 	}
 
-	return wanted.GetGeneration(), nil
+	return applied.GetGeneration(), nil
+}
+
+// overwrite replaces whole lists. It is for what server-side apply cannot take back: an entry that somebody gave another
+// key, such as a Service's port, stays theirs and clashes with ours. The fields it writes are then owned as if they had
+// been applied, so that a later apply can remove them.
+func (r *Reconciler) overwrite(
+	ctx context.Context, wanted *unstructured.Unstructured, live client.Object,
+) (generation int64, err error) {
+	patch, err := json.Marshal(wanted.Object)
+	if err != nil {
+		return 0, fmt.Errorf("render %s: %w", wanted.GetName(), err)
+	}
+
+	if err := r.Client.Patch(ctx, live, client.RawPatch(types.MergePatchType, patch), status.FieldOwner); err != nil {
+		return 0, fmt.Errorf("overwrite %s %s: %w", wanted.GetKind(), wanted.GetName(), err)
+	}
+
+	owner := string(status.FieldOwner)
+
+	patch, err = csaupgrade.UpgradeManagedFieldsPatch(live, sets.New(owner), owner)
+	if err != nil {
+		return 0, fmt.Errorf("own the fields of %s: %w", wanted.GetName(), err)
+	}
+
+	if patch != nil {
+		if err := r.Client.Patch(ctx, live, client.RawPatch(types.JSONPatchType, patch), status.FieldOwner); err != nil {
+			return 0, fmt.Errorf("own the fields of %s %s: %w", wanted.GetKind(), wanted.GetName(), err)
+		}
+	}
+
+	return live.GetGeneration(), nil
 }
 
 // render gives an object its owner and the hash of its content, in the form that is applied: without what only the
