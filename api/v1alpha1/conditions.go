@@ -178,7 +178,4 @@ const (
 
 	// ReasonCancelled means that the run was cancelled; what it had not replayed is still a dead letter.
 	ReasonCancelled = "Cancelled"
-
-	// ReasonFailed means that the run ended with an error it could not get past.
-	ReasonFailed = "Failed"
 )
