@@ -72,7 +72,7 @@ func TestManualsDescribeEveryField(t *testing.T) {
 	}
 }
 
-// checkFields holds the rows of a table to the fields there are. Rows may also be about fields with fields of their own.
+// checkFields holds the rows of a table to the fields there are. A row may be about a field that has fields, too.
 func checkFields(t *testing.T, table map[string][]string, all []field, check func(*testing.T, string, field)) {
 	t.Helper()
 
