@@ -12,6 +12,7 @@ import (
 	"net/url"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"deadletter.dev/deadletter/internal/pgtest"
@@ -32,6 +33,8 @@ type server struct {
 	dbURL   string
 	logs    *logBuffer
 	headers http.Header
+	// claiming is the context of the claim that the server took last.
+	claiming atomic.Value
 }
 
 // option changes how a server is built.
@@ -81,9 +84,16 @@ func newServerOn(t *testing.T, dbURL string, options ...option) *server {
 	if err != nil {
 		t.Fatalf("new API: %v", err)
 	}
-	web := httptest.NewServer(api)
+	s := &server{t: t, api: api, store: db, dbURL: dbURL, logs: logs}
+	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if strings.HasSuffix(r.URL.Path, "/claim") {
+			s.claiming.Store(r.Context())
+		}
+		api.ServeHTTP(w, r)
+	}))
 	t.Cleanup(web.Close)
-	return &server{t: t, api: api, store: db, url: web.URL, dbURL: dbURL, logs: logs}
+	s.url = web.URL
+	return s
 }
 
 // logBuffer is a log that can be read while it is written.

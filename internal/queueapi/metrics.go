@@ -82,8 +82,10 @@ var (
 )
 
 // Describe implements prometheus.Collector.
-func (p *poolCollector) Describe(descs chan<- *prometheus.Desc) {
-	prometheus.DescribeByCollect(p, descs)
+func (*poolCollector) Describe(descs chan<- *prometheus.Desc) {
+	for _, desc := range []*prometheus.Desc{poolConns, poolMax, poolWaits, poolWaitSeconds} {
+		descs <- desc
+	}
 }
 
 // Collect implements prometheus.Collector.

@@ -159,11 +159,14 @@ func requestID(header http.Header) string {
 	return id
 }
 
-// logCall writes one line per request: failures of the server as errors, all else for debugging. Payloads, headers, error
-// texts of workers and tokens are never in it.
+// logCall writes one line per request: failures of the server as errors, what it cannot do now as warnings, all else for
+// debugging. Payloads, headers, error texts of workers and tokens are never in it.
 func (a *API) logCall(c *call, status int, elapsed time.Duration, err error) {
 	level := slog.LevelDebug
-	if status >= http.StatusInternalServerError {
+	switch {
+	case status == http.StatusServiceUnavailable:
+		level = slog.LevelWarn
+	case status >= http.StatusInternalServerError:
 		level = slog.LevelError
 	}
 	ctx := c.r.Context()

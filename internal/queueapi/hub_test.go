@@ -1,0 +1,112 @@
+package queueapi
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+func middle() float64 { return 0.5 }
+
+func hinted(w *waiter) bool {
+	select {
+	case <-w.signal:
+		return true
+	default:
+		return false
+	}
+}
+
+func TestHintsGoToWaitersInTurn(t *testing.T) {
+	t.Parallel()
+	h := newHub(middle)
+	first, second, other := h.join("a"), h.join("a"), h.join("b")
+	h.wake("a", 1)
+	h.wake("a", 1)
+	h.wake("a", 1)
+	if !hinted(first) || !hinted(second) || hinted(other) {
+		t.Error("three hints for one queue did not reach its two waiters")
+	}
+	h.take(first)
+	h.wake("a", 5)
+	if !hinted(first) || hinted(second) {
+		t.Error("a hint did not go to the waiter that had acted on its own")
+	}
+	h.wake("nobody", 1)
+	for _, w := range []*waiter{first, second, other} {
+		h.leave(w, false)
+	}
+	if h.count() != 0 || len(h.queues) != 0 {
+		t.Error("the hub does not forget")
+	}
+}
+
+func TestHintsAreNotLost(t *testing.T) {
+	t.Parallel()
+	h := newHub(middle)
+	first, second, third := h.join("a"), h.join("a"), h.join("a")
+	h.wake("a", 1)
+	h.leave(first, false)
+	if !hinted(second) {
+		t.Error("a waiter left with a hint that it had not acted on")
+	}
+	h.take(second)
+	h.leave(second, true)
+	if !hinted(third) {
+		t.Error("a waiter that found as much as it asked for did not hint at the rest")
+	}
+	h.take(third)
+	h.leave(third, false)
+}
+
+func TestBackstopWakesOneWaiterPerQueue(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		h := newHub(middle)
+		first, second, other := h.join("a"), h.join("a"), h.join("b")
+		time.Sleep(backstop + time.Millisecond)
+		synctest.Wait()
+		if !hinted(first) || hinted(second) || !hinted(other) {
+			t.Error("the backstop did not wake one waiter per queue")
+		}
+		h.take(first)
+		h.leave(first, false)
+		time.Sleep(backstop)
+		synctest.Wait()
+		if !hinted(second) {
+			t.Error("the backstop does not go on")
+		}
+		h.leave(second, false)
+		h.leave(other, false)
+		time.Sleep(time.Hour) // No timer is left to run.
+	})
+}
+
+func TestWakeAfterADelay(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		h := newHub(middle)
+		w := h.join("a")
+		h.wakeAfter("a", 100*time.Millisecond)
+		h.wakeAfter("a", time.Hour)
+		h.wakeAfter("nobody", time.Millisecond)
+		time.Sleep(101 * time.Millisecond)
+		synctest.Wait()
+		if !hinted(w) {
+			t.Error("the delayed hint did not come")
+		}
+		h.leave(w, false)
+	})
+}
+
+func TestCloseIsIdempotent(t *testing.T) {
+	t.Parallel()
+	h := newHub(middle)
+	h.close()
+	h.close()
+	select {
+	case <-h.closed:
+	default:
+		t.Error("close did not close")
+	}
+}
