@@ -60,7 +60,19 @@ type (
 			MessageID int64  `json:"message_id"`
 			Category  string `json:"failure_category"`
 		} `json:"dlq_envelope"`
-		Attempts []struct{} `json:"attempts"`
+		Body     string    `json:"original_body"`
+		Attempts []attempt `json:"attempts"`
+	}
+	attempt struct {
+		Number   int    `json:"number"`
+		Outcome  string `json:"outcome"`
+		Consumer struct {
+			Instance string `json:"instance"`
+			Version  string `json:"version"`
+		} `json:"consumer"`
+		Failure struct {
+			Reason string `json:"reason"`
+		} `json:"failure"`
 	}
 )
 

@@ -1,18 +1,12 @@
 package main
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
-	"errors"
 	"fmt"
 	"math/rand/v2"
-	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strings"
-	"time"
 
 	"deadletter.dev/deadletter/internal/pgtest"
 )
@@ -37,7 +31,7 @@ type environment struct {
 	// network is the beginning of the addresses of the pods and the operator.
 	network string
 	out     *printer
-	// path is where kubectl is found.
+	// path is where kubectl is found, if none is installed.
 	path     string
 	postgres *pgtest.Server
 }
@@ -49,6 +43,10 @@ func (e *environment) start(ctx context.Context) error {
 	}
 
 	e.out.heading("Getting ready: a Kubernetes API and a Postgres, for this demo only")
+
+	if _, err := os.Stat(e.place.bin("")); err != nil {
+		e.out.say("The first time, everything is built from source, Kubernetes too. That takes a few minutes, once.")
+	}
 
 	for _, step := range []struct {
 		name   string
@@ -85,66 +83,6 @@ func (e *environment) goTool(ctx context.Context, args ...string) error {
 	}
 
 	return nil
-}
-
-// controlPlaneTool runs hack/controlplane, whose first run builds Kubernetes; its progress is shown then.
-func (e *environment) controlPlaneTool(ctx context.Context, args ...string) (string, error) {
-	tool := append([]string{"run", "-C", filepath.Join(e.place.root, "hack", "controlplane"), "."}, args...)
-	cmd := exec.CommandContext(ctx, "go", tool...)
-	progress := &lateWriter{out: os.Stderr, after: time.Now().Add(lateAfter)}
-	cmd.Stderr = progress
-
-	out, err := cmd.Output()
-	if err != nil {
-		return "", fmt.Errorf("%w\n%s", err, progress.held.Bytes())
-	}
-
-	return strings.TrimSpace(string(out)), nil
-}
-
-// lateAfter is how long the control plane may take before its progress is worth showing.
-const lateAfter = 12 * time.Second
-
-// lateWriter holds back what is written until it has taken long enough to be of interest.
-type lateWriter struct {
-	out   *os.File
-	after time.Time
-	held  bytes.Buffer
-}
-
-// Write passes everything on once the time has come.
-func (w *lateWriter) Write(content []byte) (int, error) {
-	w.held.Write(content)
-
-	if time.Now().Before(w.after) {
-		return len(content), nil
-	}
-
-	if _, err := w.held.WriteTo(w.out); err != nil {
-		return 0, err
-	}
-
-	return len(content), nil
-}
-
-func (e *environment) startControlPlane(ctx context.Context) error {
-	if err := e.place.change(func(s *state) { s.ControlPlane = true }); err != nil {
-		return err
-	}
-
-	if _, err := e.controlPlaneTool(ctx, "up", "--dir", e.place.controlPlane()); err != nil {
-		return err
-	}
-
-	// kubectl is there unless a suitable one is installed.
-	assets, err := e.controlPlaneTool(ctx, "assets")
-	if err != nil {
-		return err
-	}
-
-	e.path = assets + string(filepath.ListSeparator) + os.Getenv("PATH")
-
-	return e.place.change(func(s *state) { s.Path = assets })
 }
 
 func (e *environment) startPostgres(ctx context.Context) error {
@@ -186,45 +124,6 @@ func (e *environment) install(ctx context.Context) error {
 	return nil
 }
 
-// kubectl runs quietly and returns the output.
-func (e *environment) kubectl(ctx context.Context, args ...string) (string, error) {
-	cmd := exec.CommandContext(ctx, "kubectl", args...)
-	cmd.Env = e.variables()
-	cmd.Dir = e.place.root
-
-	if found, err := lookPath("kubectl", e.path); err == nil {
-		cmd.Path, cmd.Err = found, nil
-	}
-
-	var complaints bytes.Buffer
-
-	cmd.Stderr = &complaints
-
-	out, err := cmd.Output()
-	if err != nil {
-		return "", fmt.Errorf("kubectl %s: %w\n%s", strings.Join(args, " "), err, complaints.Bytes())
-	}
-
-	return string(out), nil
-}
-
-// lookPath finds a program in a list of folders that is not the process's own.
-func lookPath(name, path string) (string, error) {
-	for _, dir := range filepath.SplitList(path) {
-		candidate := filepath.Join(dir, name)
-		if info, err := os.Stat(candidate); err == nil && info.Mode().IsRegular() && info.Mode()&0o111 != 0 {
-			return candidate, nil
-		}
-	}
-
-	return "", exec.ErrNotFound
-}
-
-// variables are the environment of the story's commands.
-func (e *environment) variables() []string {
-	return append(os.Environ(), "PATH="+e.path, "KUBECONFIG="+e.place.kubeconfig())
-}
-
 // writeKubeconfig makes the story's namespace the default one, so that its commands are short.
 func (e *environment) writeKubeconfig(ctx context.Context) error {
 	content, err := os.ReadFile(filepath.Join(e.place.controlPlane(), "kubeconfig"))
@@ -239,109 +138,6 @@ func (e *environment) writeKubeconfig(ctx context.Context) error {
 	_, err = e.kubectl(ctx, "config", "set-context", "--current", "--namespace=shop")
 
 	return err
-}
-
-// startOperator runs the operator as a process with the rights of its ServiceAccount, and nothing more.
-func (e *environment) startOperator(ctx context.Context) error {
-	if err := e.writeOperatorKubeconfig(ctx); err != nil {
-		return err
-	}
-
-	probes := e.network + ".254:8081"
-
-	err := e.spawn(operatorName, []string{
-		"KUBECONFIG=" + e.place.operatorKubeconfig(), "DEADLETTER_IMAGE=deadletter:dev",
-	}, e.place.bin("deadletter"), "operator", "--probe-address", probes, "--metrics-address", e.network+".254:8080")
-	if err != nil {
-		return err
-	}
-
-	return e.awaitReady(ctx, "http://"+probes+"/readyz")
-}
-
-// awaitReady waits until a server says that it is ready.
-func (e *environment) awaitReady(ctx context.Context, url string) error {
-	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
-	defer cancel()
-
-	return until(ctx, func() (bool, error) {
-		current, err := e.place.load()
-		if err != nil {
-			return false, err
-		}
-
-		for _, process := range current.Processes {
-			if !process.alive() {
-				return false, fmt.Errorf("the %s has ended\n%s", process.Name, e.place.tails())
-			}
-		}
-
-		request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
-		if err != nil {
-			return false, err
-		}
-
-		answer, err := http.DefaultClient.Do(request)
-		if err != nil {
-			return false, nil //nolint:nilerr // it does not listen yet
-		}
-
-		return answer.Body.Close() == nil && answer.StatusCode == http.StatusOK, nil
-	})
-}
-
-// until asks again and again until the answer is yes.
-func until(ctx context.Context, ask func() (bool, error)) error {
-	ticker := time.NewTicker(50 * time.Millisecond)
-	defer ticker.Stop()
-
-	for {
-		if done, err := ask(); done || err != nil {
-			return err
-		}
-
-		select {
-		case <-ctx.Done():
-			return fmt.Errorf("it took too long: %w", ctx.Err())
-		case <-ticker.C:
-		}
-	}
-}
-
-func (e *environment) writeOperatorKubeconfig(ctx context.Context) error {
-	token, err := e.kubectl(ctx, "create", "token", "deadletter-operator", "-n", "deadletter-system", "--duration=720h")
-	if err != nil {
-		return err
-	}
-
-	raw, err := e.kubectl(ctx, "config", "view", "--raw", "--minify", "--output=json")
-	if err != nil {
-		return err
-	}
-
-	var config map[string]any
-	if err := json.Unmarshal([]byte(raw), &config); err != nil {
-		return err
-	}
-
-	users, ok := config["users"].([]any)
-	if !ok || len(users) != 1 {
-		return errors.New("the kubeconfig has no single user")
-	}
-
-	user, ok := users[0].(map[string]any)
-	if !ok {
-		return errors.New("the kubeconfig's user is no object")
-	}
-
-	user["user"] = map[string]any{"token": strings.TrimSpace(token)}
-
-	content, err := json.Marshal(config)
-	if err != nil {
-		return err
-	}
-
-	return os.WriteFile(e.place.operatorKubeconfig(), content, 0o600)
 }
 
 func (e *environment) startHostpods(context.Context) error {

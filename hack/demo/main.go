@@ -128,7 +128,7 @@ func up(ctx context.Context, root string, out *printer) (err error) {
 		return err
 	}
 
-	if current.complete() {
+	if current.complete() && place.answers(ctx, current) {
 		out.say("It is running already.")
 		out.explain(place, current)
 

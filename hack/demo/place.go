@@ -50,6 +50,17 @@ func (s *state) complete() bool {
 	return s.Ready
 }
 
+// answers reports whether the servers do.
+func (p *place) answers(ctx context.Context, current *state) bool {
+	if _, err := pgtest.Attach(current.Postgres); err != nil {
+		return false
+	}
+
+	_, err := kubectl(ctx, p, current.Path, "get", "--raw=/readyz", "--request-timeout=5s")
+
+	return err == nil
+}
+
 func (p *place) bin(name string) string     { return filepath.Join(filepath.Dir(p.dir), "bin", name) }
 func (p *place) file(name string) string    { return filepath.Join(p.dir, name) }
 func (p *place) log(name string) string     { return p.file(name + ".log") }

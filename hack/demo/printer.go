@@ -12,6 +12,8 @@ import (
 type printer struct {
 	out    *os.File
 	colour bool
+	// close is set after output that a check is not to stick to.
+	close bool
 }
 
 func newPrinter(out *os.File) *printer {
@@ -46,7 +48,22 @@ func (p *printer) heading(format string, args ...any) {
 }
 
 // say explains.
-func (p *printer) say(format string, args ...any) { fmt.Fprintf(p.out, format+"\n", args...) }
+func (p *printer) say(format string, args ...any) {
+	fmt.Fprintf(p.out, format+"\n", args...)
+
+	p.close = true
+}
+
+// line shows a line of output.
+func (p *printer) line(text []byte) {
+	if len(text) > 0 {
+		fmt.Fprintf(p.out, "  %s", text)
+	}
+
+	fmt.Fprintln(p.out)
+
+	p.close = true
+}
 
 // command shows a command before it is run.
 func (p *printer) command(text string) {
@@ -55,6 +72,12 @@ func (p *printer) command(text string) {
 
 // check says that something was as it had to be.
 func (p *printer) check(format string, args ...any) {
+	if p.close {
+		fmt.Fprintln(p.out)
+	}
+
+	p.close = false
+
 	fmt.Fprintln(p.out, "  "+p.paint(green, "✓ "+fmt.Sprintf(format, args...)))
 }
 
@@ -76,7 +99,14 @@ func (p *printer) step(name string, action func() error) error {
 	return nil
 }
 
-func round(span time.Duration) time.Duration { return span.Round(100 * time.Millisecond) }
+// round keeps what is of interest.
+func round(span time.Duration) time.Duration {
+	if span < time.Second {
+		return span.Round(time.Millisecond)
+	}
+
+	return span.Round(100 * time.Millisecond)
+}
 
 // indented writes the output of a command.
 type indented struct {
@@ -94,7 +124,7 @@ func (w *indented) Write(content []byte) (int, error) {
 			return len(content), nil
 		}
 
-		fmt.Fprintf(w.out.out, "  %s\n", line)
+		w.out.line(line)
 		w.rest = rest
 	}
 }
@@ -102,6 +132,6 @@ func (w *indented) Write(content []byte) (int, error) {
 // end prints a last line that has no end.
 func (w *indented) end() {
 	if len(w.rest) > 0 {
-		fmt.Fprintf(w.out.out, "  %s\n", w.rest)
+		w.out.line(w.rest)
 	}
 }

@@ -87,6 +87,7 @@ func (s *story) execute(ctx context.Context) error {
 // drain lets the second version of the worker handle what was replayed.
 func (s *story) drain(ctx context.Context) error {
 	s.out.heading("7. The worker gets them again, and succeeds")
+	s.out.say("Replayed messages are ordinary messages: they start over with all their retries, and keep their history.")
 
 	began := time.Now()
 
@@ -95,7 +96,7 @@ func (s *story) drain(ctx context.Context) error {
 		return err
 	}
 
-	s.out.say("\n  worker v2: %d attempts in %s\n", done.finished()+done.retried, round(time.Since(began)))
+	s.out.say("\n  worker v2: %d attempts in %s", done.finished()+done.retried, round(time.Since(began)))
 
 	if err := s.expect("replayed orders that succeeded", done.succeeded, external); err != nil {
 		return err

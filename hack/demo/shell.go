@@ -41,7 +41,7 @@ func (s *story) shell(ctx context.Context, command string, output io.Writer) err
 
 	cmd := exec.CommandContext(ctx, "/bin/sh", "-c", command)
 	cmd.Dir = s.env.place.root
-	cmd.Env = s.env.variables()
+	cmd.Env = variables(s.env.place, s.env.path)
 	cmd.Stdout, cmd.Stderr = output, output
 	cmd.WaitDelay = time.Second
 

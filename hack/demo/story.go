@@ -192,6 +192,10 @@ func (s *story) fail(ctx context.Context) error {
 	s.out.heading("3. Some messages fail, and none is lost")
 	s.out.say("A worker claims messages and reports an outcome for each. Today the payment provider is down, so some orders")
 	s.out.say("fail until their retries are used up; others are broken for good, and their worker says so.")
+	s.out.say(`
+  POST $API/queues/orders/claim                    {"max": 10, "wait_seconds": 5}
+  POST $API/queues/orders/messages/{id}/succeed    {"lease_token": "..."}
+  POST $API/queues/orders/messages/{id}/fail       {"lease_token": "...", "error": "...", "category": "EXTERNAL"}`)
 
 	began := time.Now()
 
@@ -200,7 +204,7 @@ func (s *story) fail(ctx context.Context) error {
 		return err
 	}
 
-	s.out.say("\n  worker v1: %d attempts in %s; waiting a second before each retry\n",
+	s.out.say("\n  worker v1: %d attempts in %s; waiting a second before each retry",
 		done.finished()+done.retried, round(time.Since(began)))
 
 	for _, number := range []struct {
@@ -233,16 +237,24 @@ func (s *story) look(ctx context.Context) error {
 	s.out.say("\nThe queue API has every dead letter with its payload, its reason and all its attempts, and groups them by")
 	s.out.say("fingerprint: what is left of a reason without numbers, ids and addresses.")
 
-	var found groups
-	if err := s.api.get(ctx, "/queues/orders/dead-letters/groups", &found); err != nil {
+	if err := s.showGroups(ctx); err != nil {
 		return err
 	}
 
-	s.out.say("\n  GET $API/queues/orders/dead-letters/groups, as a table:\n")
+	return s.showLetter(ctx)
+}
 
-	table := tabwriter.NewWriter(&indented{out: s.out}, 0, 0, 3, ' ', 0)
-	fmt.Fprintln(table, "FINGERPRINT\tCATEGORY\tCOUNT\tONE OF ITS REASONS")
+func (s *story) showGroups(ctx context.Context) error {
+	const path = "/queues/orders/dead-letters/groups"
 
+	var found groups
+	if err := s.api.get(ctx, path, &found); err != nil {
+		return err
+	}
+
+	s.out.say("\n  GET $API%s, as a table:\n", path)
+
+	table := s.table("FINGERPRINT", "CATEGORY", "COUNT", "ONE OF ITS REASONS")
 	sum := 0
 
 	for _, g := range found.Groups {
@@ -254,13 +266,56 @@ func (s *story) look(ctx context.Context) error {
 		return err
 	}
 
-	s.out.say("")
-
 	if err := s.expect("groups", len(found.Groups), 4); err != nil {
 		return err
 	}
 
 	return s.expect("dead letters in them", sum, dead)
+}
+
+func (s *story) table(columns ...string) *tabwriter.Writer {
+	table := tabwriter.NewWriter(&indented{out: s.out}, 0, 0, 3, ' ', 0)
+	fmt.Fprintln(table, strings.Join(columns, "\t"))
+
+	return table
+}
+
+// showLetter shows what is kept of one message.
+func (s *story) showLetter(ctx context.Context) error {
+	const path = "/queues/orders/dead-letters?category=TIMEOUT&limit=1"
+
+	var page letters
+	if err := s.api.get(ctx, path, &page); err != nil {
+		return err
+	}
+
+	if err := only(page.DeadLetters); err != nil {
+		return err
+	}
+
+	l := page.DeadLetters[0]
+
+	s.out.say("\n  GET $API%s, in short: message %d, %s\n", path, l.Envelope.MessageID, l.Body)
+
+	table := s.table("ATTEMPT", "OUTCOME", "WORKER", "VERSION", "REASON")
+	for _, a := range l.Attempts {
+		fmt.Fprintf(table, "%d\t%s\t%s\t%s\t%s\n",
+			a.Number, a.Outcome, a.Consumer.Instance, a.Consumer.Version, a.Failure.Reason)
+	}
+
+	if err := table.Flush(); err != nil {
+		return err
+	}
+
+	return s.expect("attempts on record", len(l.Attempts), 2)
+}
+
+func only(page []letter) error {
+	if len(page) != 1 {
+		return fmt.Errorf("a page of one dead letter has %d", len(page))
+	}
+
+	return nil
 }
 
 // showQueue waits until the Queue's status has caught up, and shows it.
