@@ -9,6 +9,10 @@ MAKEFLAGS += --no-print-directory
 # Toolchains are what the machine has, never fetched behind the user's back.
 export GOTOOLCHAIN ?= local
 
+# One way to compile everything: the packages of Kubernetes are many, and each set of flags would compile them once more.
+export CGO_ENABLED ?= 0
+export GOFLAGS     := -trimpath $(GOFLAGS)
+
 VERSION   ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 TIMESTAMP ?= $(shell git log -1 --format=%ct 2>/dev/null || echo 0)
 PLATFORMS ?= linux/$(shell go env GOARCH)
@@ -48,7 +52,7 @@ check: fmt lint lint-api verify test ## Everything a commit must pass; run it be
 .PHONY: build
 build: ## Build bin/deadletter, a static binary.
 	@$(STEP) "build $(BINARY) $(VERSION)" \
-		env CGO_ENABLED=0 go build -trimpath -ldflags '$(LDFLAGS)' -o $(BINARY) ./cmd/deadletter
+		go build -ldflags '$(LDFLAGS)' -o $(BINARY) ./cmd/deadletter
 
 .PHONY: generate
 generate: manifests ## Regenerate everything: deepcopy, CRDs, RBAC, references.
@@ -84,7 +88,7 @@ verify: ## Regenerate everything and fail if that changes a file.
 
 $(LINTER):
 	@mkdir -p bin && rm -f bin/golangci-lint-*
-	@$(STEP) "build the linter (once; a few minutes)" go build -C hack/tools -trimpath -ldflags \
+	@$(STEP) "build the linter (once; a few minutes)" go build -C hack/tools -ldflags \
 		"-s -w -X main.version=$$(cd hack/tools && go list -m -f '{{.Version}}' github.com/golangci/golangci-lint/v2)" \
 		-o $(CURDIR)/$(LINTER) ./linter
 
