@@ -1,6 +1,7 @@
 package queue_test
 
 import (
+	"maps"
 	"strings"
 	"testing"
 
@@ -86,9 +87,7 @@ func (f *fixture) label(labels map[string]string) {
 		f.t.Fatal(err)
 	}
 	before := namespace.DeepCopy()
-	for key, value := range labels {
-		namespace.Labels[key] = value
-	}
+	maps.Copy(namespace.Labels, labels)
 	if err := f.Client.Patch(f.t.Context(), namespace, client.MergeFrom(before)); err != nil {
 		f.t.Fatal(err)
 	}

@@ -11,8 +11,8 @@ import (
 
 // Depth in status is coarse, because every write goes to etcd and to every watcher of Queues. What a person would act
 // on, a number that becomes or stops being zero or that changes by a tenth, is written when it is seen, and anything
-// less as far as a budget shared by all Queues goes, so that a small cluster sees exact numbers, and after exactWithin at
-// the latest. No Queue is written more often than every writeInterval, which with readInterval keeps within the 10
+// less as far as a budget shared by all Queues goes, so that a small cluster sees exact numbers, and after exactWithin
+// at the latest. No Queue is written more often than every writeInterval, which with readInterval keeps within the 10
 // seconds that kubectl's columns promise.
 const (
 	readInterval  = 2 * time.Second

@@ -1,6 +1,7 @@
 package queue_test
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -114,7 +115,7 @@ func TestHolderKeepsTheQueueFromAnOlderOne(t *testing.T) {
 	// Creation times have seconds: wait for the next one, so that "older" means something.
 	f.eventually(func() error {
 		if time.Since(older.CreationTimestamp.Time) < 2*time.Second {
-			return fmt.Errorf("too early")
+			return errors.New("too early")
 		}
 		return nil
 	})

@@ -136,7 +136,7 @@ func (r *Reconciler) erase(
 		pass.Normal(v1alpha1.ReasonDeleted, "The Queue was deleted with all its messages.")
 		return status.Outcome{}, nil
 	case ctx.Err() != nil:
-		return status.Outcome{}, ctx.Err() //nolint:wrapcheck // the process is ending
+		return status.Outcome{}, ctx.Err()
 	case errors.Is(err, store.ErrNotOwner):
 		return abandon(pass, "Another Queue declares them now."), nil
 	case errors.Is(err, store.ErrQueueNotEmpty):

@@ -111,7 +111,7 @@ func (d *depths) refresh(ctx context.Context, broker types.NamespacedName, db *s
 	defer cancel()
 	readings, err := db.Depths(bounded)
 	if err != nil {
-		return err //nolint:wrapcheck // the store says what it was doing
+		return err
 	}
 	var queues v1alpha1.QueueList
 	// The list is only read, and thousands of copies every other second would cost more than everything else here.

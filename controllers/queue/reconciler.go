@@ -54,7 +54,7 @@ type Reconciler struct {
 func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
 	queue := &v1alpha1.Queue{}
 	if err := r.Client.Get(ctx, request.NamespacedName, queue); err != nil {
-		return ctrl.Result{}, client.IgnoreNotFound(err) //nolint:wrapcheck // a read by name says it all
+		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
 	if !queue.DeletionTimestamp.IsZero() {
 		return r.delete(ctx, queue)

@@ -127,7 +127,7 @@ func TestCompare(t *testing.T) {
 		s.Messages.Pending, s.Messages.Processing = &pending, ptr.To[int64](0)
 		s.DeadLetters.Count = &dead
 		if oldest != nil {
-			s.DeadLetters.OldestTime = ptr.To(metav1.NewTime(oldest.Truncate(time.Second)))
+			s.DeadLetters.OldestTime = new(metav1.NewTime(oldest.Truncate(time.Second)))
 		}
 		return s
 	}
@@ -145,9 +145,9 @@ func TestCompare(t *testing.T) {
 		"less than a tenth":     {shown(1000, 0, nil), store.Depth{Pending: 1099}, queue.Small},
 		"claimed":               {shown(1000, 0, nil), store.Depth{Pending: 1000, Processing: 1}, queue.Large},
 		"first death":           {shown(1000, 0, nil), store.Depth{Pending: 1000, Dead: 1, OldestDeadAt: &now}, queue.Large},
-		"same second":           {shown(0, 5, &hourAgo), store.Depth{Dead: 5, OldestDeadAt: ptr.To(hourAgo.Add(time.Millisecond))}, queue.None},
-		"a little younger":      {shown(0, 5, &hourAgo), store.Depth{Dead: 5, OldestDeadAt: ptr.To(hourAgo.Add(time.Minute))}, queue.Small},
-		"a tenth younger":       {shown(0, 5, &hourAgo), store.Depth{Dead: 5, OldestDeadAt: ptr.To(hourAgo.Add(6 * time.Minute))}, queue.Large},
+		"same second":           {shown(0, 5, &hourAgo), store.Depth{Dead: 5, OldestDeadAt: new(hourAgo.Add(time.Millisecond))}, queue.None},
+		"a little younger":      {shown(0, 5, &hourAgo), store.Depth{Dead: 5, OldestDeadAt: new(hourAgo.Add(time.Minute))}, queue.Small},
+		"a tenth younger":       {shown(0, 5, &hourAgo), store.Depth{Dead: 5, OldestDeadAt: new(hourAgo.Add(6 * time.Minute))}, queue.Large},
 		"succeeded only":        {shown(1, 0, nil), store.Depth{Pending: 1, Succeeded: 500}, queue.None},
 		"one of a hundred less": {shown(0, 100, &hourAgo), store.Depth{Dead: 99, OldestDeadAt: &hourAgo}, queue.Small},
 	} {

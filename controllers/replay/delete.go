@@ -82,7 +82,7 @@ func (r *Reconciler) reachable(ctx context.Context, object *v1alpha1.Replay) ([]
 	if queue != nil && queue.Status.Broker.Name != "" {
 		db, err := r.Databases.Get(brokerOf(queue))
 		if err != nil {
-			return nil, err //nolint:wrapcheck // it says which Broker is not connected
+			return nil, err
 		}
 		return []database{db}, nil
 	}
@@ -99,7 +99,7 @@ func (r *Reconciler) partFrom(ctx context.Context, pass *status.Pass, object *v1
 	defer cancel()
 	active, err := db.ActiveRuns(ctx)
 	if err != nil {
-		return err //nolint:wrapcheck // the store says what it was doing
+		return err
 	}
 	for _, run := range active {
 		switch {
@@ -107,7 +107,7 @@ func (r *Reconciler) partFrom(ctx context.Context, pass *status.Pass, object *v1
 		case run.Detached:
 		case object.EffectiveOnDelete() == v1alpha1.ReplayDeletionDetach:
 			if err := db.DetachRun(ctx, run.ID); err != nil {
-				return err //nolint:wrapcheck // the store says what it was doing
+				return err
 			}
 			pass.Normal(eventDetached, fmt.Sprintf("The run %q goes on without the Replay: %s so far.",
 				run.Key.RunID, counts(run)))
@@ -124,7 +124,7 @@ func (r *Reconciler) partFrom(ctx context.Context, pass *status.Pass, object *v1
 func cancelRun(ctx context.Context, pass *status.Pass, db database, run store.Run) error {
 	cancelled, err := db.CancelRun(ctx, run.ID)
 	if err != nil {
-		return err //nolint:wrapcheck // the store says what it was doing
+		return err
 	}
 	pass.Normal(v1alpha1.ReasonCancelled, fmt.Sprintf("The run %q was cancelled by the deletion of the Replay: %s; %d are "+
 		"still dead letters.", run.Key.RunID, counts(cancelled), cancelled.Remaining))

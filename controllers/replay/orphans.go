@@ -73,7 +73,7 @@ func (o *orphans) look(ctx context.Context, broker types.NamespacedName, db *sto
 	defer cancel()
 	active, err := db.ActiveRuns(bounded)
 	if err != nil {
-		return err //nolint:wrapcheck // the store says what it was doing
+		return err
 	}
 	seen := make(map[orphan]bool, len(active))
 	for _, run := range active {
@@ -162,7 +162,7 @@ func (o *orphans) hasReplay(ctx context.Context, reader client.Reader, run store
 func (o *orphans) cancel(ctx context.Context, db *store.Store, run store.Run) error {
 	cancelled, err := db.CancelRun(ctx, run.ID)
 	if err != nil {
-		return err //nolint:wrapcheck // the store says what it was doing
+		return err
 	}
 	o.engine.Forget(run.Key)
 	ctrl.LoggerFrom(ctx).Info("Cancelled a run whose Replay is gone", "run", run.Key.String(),

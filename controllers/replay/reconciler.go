@@ -64,7 +64,7 @@ type Reconciler struct {
 func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
 	object := &v1alpha1.Replay{}
 	if err := r.Client.Get(ctx, request.NamespacedName, object); err != nil {
-		return ctrl.Result{}, client.IgnoreNotFound(err) //nolint:wrapcheck // a read by name says it all
+		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
 	if !object.DeletionTimestamp.IsZero() {
 		return r.delete(ctx, object)
@@ -94,8 +94,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 // errStale ends a pass that would have decided on an object that has changed since it was read.
 var errStale = errors.New("the cache is behind")
 
-// confirm fails with errStale unless the object is as the API server has it. Whether a run on record is this object's own
-// hangs on its status, and the cache may be a write of our own behind.
+// confirm fails with errStale unless the object is as the API server has it. Whether a run on record is this object's
+// own hangs on its status, and the cache may be a write of our own behind.
 func (r *Reconciler) confirm(ctx context.Context, object *v1alpha1.Replay) error {
 	var live v1alpha1.Replay
 	err := r.Live.Get(ctx, client.ObjectKeyFromObject(object), &live)
@@ -124,7 +124,7 @@ func (r *Reconciler) advance(ctx context.Context, pass *status.Pass, object *v1a
 	}
 	spec, err := runSpec(object)
 	if err != nil {
-		return status.Outcome{}, err //nolint:wrapcheck // it says what it was doing
+		return status.Outcome{}, err
 	}
 	if recorded := verdict(object); recorded != nil && isAbout(object, spec) {
 		return repeat(pass, *recorded), nil
@@ -143,7 +143,7 @@ func (r *Reconciler) advance(ctx context.Context, pass *status.Pass, object *v1a
 	}
 	db, err := r.Databases.Get(brokerOf(queue))
 	if err != nil {
-		return outcome, err //nolint:wrapcheck // it says which Broker is not connected
+		return outcome, err
 	}
 	spec.Key.Queue = queue.Status.QueueName
 	w := &work{Reconciler: r, pass: pass, object: object, db: db, spec: spec}

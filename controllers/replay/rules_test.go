@@ -147,7 +147,7 @@ func TestProgressIsWrittenNowAndThen(t *testing.T) {
 			if !replay.IsDue(progress, object, store.Run{Matched: 1000}) {
 				t.Fatal("the first counts are not shown")
 			}
-			object.Status.Run.StartTime = ptr.To(metav1.NewTime(clock.now))
+			object.Status.Run.StartTime = new(metav1.NewTime(clock.now))
 			object.Status.Counts = v1alpha1.ReplayCounts{Replayed: ptr.To[int64](90), Skipped: ptr.To[int64](10)}
 			clock.now = clock.now.Add(test.elapsed)
 			run := store.Run{Matched: 1000, Replayed: test.done - 10, Skipped: 10}

@@ -25,7 +25,7 @@ func runSpec(object *v1alpha1.Replay) (store.RunSpec, error) {
 	}
 	var err error
 	spec.Hash, err = replay.Hash(spec)
-	return spec, err //nolint:wrapcheck // the hash says what it was doing
+	return spec, err
 }
 
 func filter(selector *v1alpha1.ReplaySelector) store.DeadLetterFilter {

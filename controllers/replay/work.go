@@ -149,8 +149,8 @@ func (w *work) reused(ctx context.Context, run store.Run) (status.Outcome, error
 		"limits: %s. Change `runID` to run this one.", run.Key.RunID, counts(run))), nil
 }
 
-// settlePrevious is done when no other run of this Replay's name is under way. One that this object asked for goes on to
-// its end first; one that was detached does so by itself; any other was left over by an object of this name.
+// settlePrevious is done when no other run of this Replay's name is under way. One that this object asked for goes on
+// to its end first; one that was detached does so by itself; any other was left over by an object of this name.
 func (w *work) settlePrevious(ctx context.Context) (status.Outcome, error) {
 	active, err := w.db.ActiveRuns(ctx)
 	if err != nil {

@@ -16,7 +16,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
-	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -151,7 +150,7 @@ func (c *Cluster) Start(t testing.TB, setup func(ctrl.Manager) error, others ...
 		Metrics:                server.Options{BindAddress: "0"},
 		HealthProbeBindAddress: "0",
 		// A process runs one manager; the tests of a package run many.
-		Controller: config.Controller{SkipNameValidation: ptr.To(true)},
+		Controller: config.Controller{SkipNameValidation: new(true)},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -189,7 +188,7 @@ func (c *Cluster) Start(t testing.TB, setup func(ctrl.Manager) error, others ...
 func (c *Cluster) Events(ctx context.Context, object client.Object) (map[string]string, error) {
 	var list eventsv1.EventList
 	if err := c.Client.List(ctx, &list, client.InNamespace(object.GetNamespace())); err != nil {
-		return nil, err //nolint:wrapcheck // a test shows it as it is
+		return nil, err
 	}
 	found := map[string]string{}
 	for i := range list.Items {

@@ -27,7 +27,7 @@ func (g *Gate) Dial(ctx context.Context, network, address string) (net.Conn, err
 	if err == nil {
 		g.conns = append(g.conns, conn)
 	}
-	return conn, err //nolint:wrapcheck // it stands for the network
+	return conn, err
 }
 
 // Close breaks every connection and refuses new ones.

@@ -40,29 +40,29 @@ func (w *Writes) add(verb string, object client.Object) {
 func (w *Writes) newClient(config *rest.Config, options client.Options) (client.Client, error) {
 	inner, err := client.NewWithWatch(config, options)
 	if err != nil {
-		return nil, err //nolint:wrapcheck // the manager says what it was doing
+		return nil, err
 	}
 	return interceptor.NewClient(inner, interceptor.Funcs{
 		Create: func(ctx context.Context, c client.WithWatch, object client.Object, options ...client.CreateOption) error {
 			w.add("create", object)
-			return c.Create(ctx, object, options...) //nolint:wrapcheck // in the middle
+			return c.Create(ctx, object, options...)
 		},
 		Update: func(ctx context.Context, c client.WithWatch, object client.Object, options ...client.UpdateOption) error {
 			w.add("update", object)
-			return c.Update(ctx, object, options...) //nolint:wrapcheck // in the middle
+			return c.Update(ctx, object, options...)
 		},
 		Patch: func(
 			ctx context.Context, c client.WithWatch, object client.Object, patch client.Patch, options ...client.PatchOption,
 		) error {
 			w.add("patch", object)
-			return c.Patch(ctx, object, patch, options...) //nolint:wrapcheck // in the middle
+			return c.Patch(ctx, object, patch, options...)
 		},
 		SubResourcePatch: func(
 			ctx context.Context, c client.Client, name string, object client.Object, patch client.Patch,
 			options ...client.SubResourcePatchOption,
 		) error {
 			w.add("patch "+name, object)
-			return c.SubResource(name).Patch(ctx, object, patch, options...) //nolint:wrapcheck // in the middle
+			return c.SubResource(name).Patch(ctx, object, patch, options...)
 		},
 	}), nil
 }
