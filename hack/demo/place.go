@@ -220,7 +220,8 @@ func stopPostgres(dir string) error {
 }
 
 func (p *place) stopControlPlane() error {
-	cmd := exec.Command("go", "run", "-C", filepath.Join(p.root, "hack", "controlplane"), ".", "down", "--dir", p.controlPlane())
+	tool := filepath.Join(p.root, "hack", "controlplane")
+	cmd := exec.Command("go", "run", "-C", tool, ".", "down", "--dir", p.controlPlane())
 	// Ctrl-C is for the demo, which is stopping already.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 

@@ -42,8 +42,8 @@ func (p *printer) paint(colour, text string) string {
 const width = 100
 
 // heading begins a chapter.
-func (p *printer) heading(format string, args ...any) {
-	text := "━━ " + fmt.Sprintf(format, args...) + " "
+func (p *printer) heading(title string) {
+	text := "━━ " + title + " "
 	fmt.Fprintln(p.out, "\n"+p.paint(bold, text+strings.Repeat("━", max(0, width-len([]rune(text))))))
 }
 
@@ -87,7 +87,6 @@ func (p *printer) step(name string, action func() error) error {
 
 	began := time.Now()
 	err := action()
-
 	if err != nil {
 		fmt.Fprintln(p.out, "failed")
 

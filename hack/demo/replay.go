@@ -53,7 +53,8 @@ func (s *story) awaitReplay(ctx context.Context, reason string, want outcome) er
 // preview asks what a Replay would do.
 func (s *story) preview(ctx context.Context) error {
 	s.out.heading("5. Replay, but look first")
-	s.out.say("The payment provider is back. A Replay puts dead letters back to work; in mode Preview, it only counts them.")
+	s.out.say("The payment provider is back. A Replay puts dead letters back to work. In mode Preview it only")
+	s.out.say("counts them.")
 
 	for _, command := range []string{"cat " + replayFile, "kubectl apply -f " + replayFile} {
 		if _, err := s.run(ctx, command); err != nil {
@@ -87,7 +88,8 @@ func (s *story) execute(ctx context.Context) error {
 // drain lets the second version of the worker handle what was replayed.
 func (s *story) drain(ctx context.Context) error {
 	s.out.heading("7. The worker gets them again, and succeeds")
-	s.out.say("Replayed messages are ordinary messages: they start over with all their retries, and keep their history.")
+	s.out.say("Replayed messages are ordinary messages: they start over with all their retries, and keep their")
+	s.out.say("history.")
 
 	began := time.Now()
 
@@ -113,8 +115,8 @@ func (s *story) drained() depth {
 // repeat applies the Replay once more.
 func (s *story) repeat(ctx context.Context) error {
 	s.out.heading("8. Applying it again moves nothing")
-	s.out.say("A run is recorded in the database under its Replay's name and runID, so a Replay that is deleted and applied")
-	s.out.say("again, by a tool or by mistake, finds that it took place, and shows its recorded outcome.")
+	s.out.say("A run is recorded in the database under its Replay's name and runID. A Replay that is deleted and")
+	s.out.say("applied again, by a tool or by mistake, finds that it took place, and shows the recorded outcome.")
 
 	for _, command := range []string{"kubectl delete replay payment-outage", applyExecuted} {
 		if _, err := s.run(ctx, command); err != nil {

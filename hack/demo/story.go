@@ -190,8 +190,8 @@ func (s *story) sendFirst(ctx context.Context, body string) error {
 // fail lets the first version of the worker loose on the orders.
 func (s *story) fail(ctx context.Context) error {
 	s.out.heading("3. Some messages fail, and none is lost")
-	s.out.say("A worker claims messages and reports an outcome for each. Today the payment provider is down, so some orders")
-	s.out.say("fail until their retries are used up; others are broken for good, and their worker says so.")
+	s.out.say("A worker claims messages and reports an outcome for each. The payment provider is down, so some")
+	s.out.say("orders fail until their retries are used up; others are broken for good, and the worker says so.")
 	s.out.say(`
   POST $API/queues/orders/claim                    {"max": 10, "wait_seconds": 5}
   POST $API/queues/orders/messages/{id}/succeed    {"lease_token": "..."}
@@ -234,8 +234,8 @@ func (s *story) look(ctx context.Context) error {
 		return err
 	}
 
-	s.out.say("\nThe queue API has every dead letter with its payload, its reason and all its attempts, and groups them by")
-	s.out.say("fingerprint: what is left of a reason without numbers, ids and addresses.")
+	s.out.say("\nThe queue API has every dead letter with its payload, its reason and its attempts, and groups them")
+	s.out.say("by fingerprint: what is left of a reason without numbers, ids and addresses.")
 
 	if err := s.showGroups(ctx); err != nil {
 		return err
@@ -295,7 +295,7 @@ func (s *story) showLetter(ctx context.Context) error {
 
 	l := page.DeadLetters[0]
 
-	s.out.say("\n  GET $API%s, in short: message %d, %s\n", path, l.Envelope.MessageID, l.Body)
+	s.out.say("\n  GET $API%s: in short,\n  message %d, %s\n", path, l.Envelope.MessageID, l.Body)
 
 	table := s.table("ATTEMPT", "OUTCOME", "WORKER", "VERSION", "REASON")
 	for _, a := range l.Attempts {

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -88,14 +89,14 @@ func (w *worker) work(ctx context.Context, messages int) (tally, error) {
 
 	group.Wait()
 
-	if err := context.Cause(ctx); err != errDone { //nolint:errorlint // it is this very value
+	if err := context.Cause(ctx); !errors.Is(err, errDone) {
 		return total, fmt.Errorf("%d of %d messages done: %w", total.finished(), messages, err)
 	}
 
 	return total, nil
 }
 
-var errDone = fmt.Errorf("done")
+var errDone = errors.New("done")
 
 // loop is one thread of the worker.
 func (w *worker) loop(ctx context.Context, instance string, count func(func(*tally))) error {

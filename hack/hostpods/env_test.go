@@ -10,7 +10,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/utils/ptr"
 )
 
 func TestExpand(t *testing.T) {
@@ -76,7 +75,7 @@ func testSources() *sources {
 
 func secretKey(name, key string, optional bool) *corev1.EnvVarSource {
 	return &corev1.EnvVarSource{SecretKeyRef: &corev1.SecretKeySelector{
-		LocalObjectReference: corev1.LocalObjectReference{Name: name}, Key: key, Optional: ptr.To(optional),
+		LocalObjectReference: corev1.LocalObjectReference{Name: name}, Key: key, Optional: &optional,
 	}}
 }
 
@@ -92,7 +91,7 @@ func TestEnvironmentResolvesInOrder(t *testing.T) {
 			{ConfigMapRef: &corev1.ConfigMapEnvSource{LocalObjectReference: corev1.LocalObjectReference{Name: "settings"}}},
 			{Prefix: "DB_", SecretRef: &corev1.SecretEnvSource{LocalObjectReference: corev1.LocalObjectReference{Name: "db"}}},
 			{SecretRef: &corev1.SecretEnvSource{
-				LocalObjectReference: corev1.LocalObjectReference{Name: "missing"}, Optional: ptr.To(true),
+				LocalObjectReference: corev1.LocalObjectReference{Name: "missing"}, Optional: new(true),
 			}},
 		},
 		Env: []corev1.EnvVar{

@@ -17,7 +17,6 @@ import (
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
-	"k8s.io/utils/ptr"
 )
 
 const (
@@ -44,8 +43,8 @@ type host struct {
 	running sync.WaitGroup
 }
 
-// run registers the node and runs every pod until ctx ends; then it stops their processes and leaves the pods to whoever
-// comes next.
+// run registers the node and runs every pod until ctx ends; then it stops their processes and leaves the pods to
+// whoever comes next.
 func (h *host) run(ctx context.Context) error {
 	h.pods = map[types.UID]*pod{}
 
@@ -121,8 +120,8 @@ func (h *host) beat(ctx context.Context) error {
 		TypeMeta:   metav1.TypeMeta{APIVersion: "coordination.k8s.io/v1", Kind: "Lease"},
 		ObjectMeta: metav1.ObjectMeta{Name: nodeName, Namespace: leaseNamespace},
 		Spec: coordinationv1.LeaseSpec{
-			HolderIdentity: ptr.To(nodeName), LeaseDurationSeconds: ptr.To[int32](leaseSeconds),
-			RenewTime: ptr.To(metav1.NowMicro()),
+			HolderIdentity: new(nodeName), LeaseDurationSeconds: new(int32(leaseSeconds)),
+			RenewTime: new(metav1.NowMicro()),
 		},
 	})
 	if err != nil {
@@ -136,7 +135,7 @@ func (h *host) beat(ctx context.Context) error {
 }
 
 func applying() metav1.PatchOptions {
-	return metav1.PatchOptions{FieldManager: "hostpods", Force: ptr.To(true)}
+	return metav1.PatchOptions{FieldManager: "hostpods", Force: new(true)}
 }
 
 // observe starts a pod that is new and stops one that is being deleted.
@@ -249,7 +248,7 @@ func (h *host) bind(ctx context.Context, p *pod) error {
 // remove ends the deletion of a pod whose process is gone.
 func (h *host) remove(ctx context.Context, p *pod) error {
 	err := h.client.CoreV1().Pods(p.spec.Namespace).Delete(ctx, p.spec.Name, metav1.DeleteOptions{
-		GracePeriodSeconds: ptr.To[int64](0), Preconditions: &metav1.Preconditions{UID: &p.spec.UID},
+		GracePeriodSeconds: new(int64(0)), Preconditions: &metav1.Preconditions{UID: &p.spec.UID},
 	})
 	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
 		return nil

@@ -173,7 +173,7 @@ func (p *pod) attend(running *process, probers map[probeKind]*prober) {
 	}
 }
 
-// terminate ends the process as the pod's deletion does: the preStop sleep, the signal, and the rest of the grace period.
+// terminate ends the process as a pod's deletion does: the preStop sleep, the signal, the rest of the grace period.
 func (p *pod) terminate(running *process) {
 	grace := p.grace()
 
@@ -216,7 +216,7 @@ func (p *pod) prepare() (*command, error) {
 	}
 
 	if len(container.Command) > 0 && filepath.Base(container.Command[0]) != filepath.Base(program) {
-		return nil, fmt.Errorf("%w: command %q is not the program that stands for the image", errUnsupported, container.Command[0])
+		return nil, fmt.Errorf("%w: %q is not the program that stands for its image", errUnsupported, container.Command[0])
 	}
 
 	result := &command{argv: []string{program}, probers: map[probeKind]*prober{}}
@@ -277,7 +277,8 @@ func supported(spec *corev1.PodSpec) error {
 
 	container := &spec.Containers[0]
 
-	if hooks := container.Lifecycle; hooks != nil && (hooks.PostStart != nil || hooks.PreStop != nil && hooks.PreStop.Sleep == nil) {
+	hooks := container.Lifecycle
+	if hooks != nil && (hooks.PostStart != nil || hooks.PreStop != nil && hooks.PreStop.Sleep == nil) {
 		unsupported = append(unsupported, "lifecycle hooks but a preStop sleep")
 	}
 

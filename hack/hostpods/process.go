@@ -64,10 +64,10 @@ func start(argv, env []string, dir string, out io.Writer) (*process, error) {
 // exitCode is the code as containers have it: 128 and the number of the signal for a process that one has ended.
 func exitCode(state *os.ProcessState) int32 {
 	if status, ok := state.Sys().(syscall.WaitStatus); ok && status.Signaled() {
-		return 128 + int32(status.Signal()) //nolint:gosec // signals are small numbers
+		return 128 + int32(status.Signal())
 	}
 
-	return int32(state.ExitCode()) //nolint:gosec // exit codes are small numbers
+	return int32(state.ExitCode())
 }
 
 // stop asks the process to end, and kills it and its children when it takes longer than grace.

@@ -28,7 +28,8 @@ func TestProcessHasItsEnvironmentAndAPrefix(t *testing.T) {
 
 	var out bytes.Buffer
 
-	p := sh(t, (&lines{out: &out}).from("shop/api"), `echo "$GREETING"; printf 'two\nlines\n'; echo "home ${HOME-unset}"; exit 3`)
+	p := sh(t, (&lines{out: &out}).from("shop/api"),
+		`echo "$GREETING"; printf 'two\nlines\n'; echo "home ${HOME-unset}"; exit 3`)
 	<-p.exited
 
 	want := "[shop/api] hello\n[shop/api] two\n[shop/api] lines\n[shop/api] home unset\n"

@@ -12,8 +12,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
-// volumes are a pod's volumes on the host: folders with their contents, and links to them at the mount paths. Nothing that
-// the host has at a mount path is ever touched.
+// volumes are a pod's volumes on the host: folders with their contents, and links to them at the mount paths. Nothing
+// that the host has at a mount path is ever touched.
 type volumes struct {
 	dir string
 	// made are the links and folders outside dir, to be removed in reverse order.

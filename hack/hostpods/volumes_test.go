@@ -27,9 +27,14 @@ func TestMountPutsContentsAtThePath(t *testing.T) {
 		volume corev1.VolumeSource
 		want   map[string]string
 	}{
-		"secret":          {secretVolume(), map[string]string{"uri": "postgres://", "other": "x"}},
-		"items":           {secretVolume(corev1.KeyToPath{Key: "uri", Path: "a/b"}), map[string]string{"a/b": "postgres://"}},
-		"config map":      {corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{LocalObjectReference: corev1.LocalObjectReference{Name: "settings"}}}, map[string]string{"LEVEL": "debug"}}, //nolint:lll // one case a line
+		"secret": {secretVolume(), map[string]string{"uri": "postgres://", "other": "x"}},
+		"items":  {secretVolume(corev1.KeyToPath{Key: "uri", Path: "a/b"}), map[string]string{"a/b": "postgres://"}},
+		"config map": {
+			corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{
+				LocalObjectReference: corev1.LocalObjectReference{Name: "settings"},
+			}},
+			map[string]string{"LEVEL": "debug"},
+		},
 		"empty directory": {corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -120,7 +125,8 @@ func TestMountRefusesOtherVolumes(t *testing.T) {
 	t.Parallel()
 
 	root := t.TempDir()
-	s, container := mounting(filepath.Join(root, "x"), corev1.VolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: "/"}})
+	s, container := mounting(filepath.Join(root, "x"),
+		corev1.VolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: "/"}})
 	v := volumes{dir: filepath.Join(root, "pod")}
 
 	if err := v.mount(s, container); err == nil {
