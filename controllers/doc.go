@@ -1,2 +1,3 @@
-// Package controllers is the operator: one manager that runs the reconcilers of all kinds over one set of database pools.
+// Package controllers is the operator: one manager that runs the reconcilers of all kinds over one set of database
+// pools.
 package controllers

@@ -15,7 +15,6 @@ import (
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"k8s.io/klog/v2"
-	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	ctrlconfig "sigs.k8s.io/controller-runtime/pkg/config"
@@ -168,7 +167,9 @@ func newManager(config Config, logger logr.Logger) (ctrl.Manager, error) {
 		Logger: logger,
 		Cache:  cacheOptions(config.WatchNamespaces),
 		// Secrets are read when they are needed and never kept.
-		Client:                        client.Options{Cache: &client.CacheOptions{DisableFor: []client.Object{&corev1.Secret{}}}},
+		Client: client.Options{
+			Cache: &client.CacheOptions{DisableFor: []client.Object{&corev1.Secret{}}},
+		},
 		Metrics:                       metricsserver.Options{BindAddress: config.MetricsAddress},
 		HealthProbeBindAddress:        config.ProbeAddress,
 		LeaderElection:                config.LeaderElect,
@@ -177,7 +178,7 @@ func newManager(config Config, logger logr.Logger) (ctrl.Manager, error) {
 		LeaderElectionReleaseOnCancel: true,
 		GracefulShutdownTimeout:       &shutdown,
 		// The names are distinct in one operator; a process may run several, one after the other or side by side.
-		Controller: ctrlconfig.Controller{SkipNameValidation: ptr.To(true)},
+		Controller: ctrlconfig.Controller{SkipNameValidation: new(true)},
 	})
 	if err != nil {
 		return nil, fmt.Errorf("create the manager: %w", err)

@@ -2,7 +2,6 @@ package controllers_test
 
 import (
 	"context"
-	"fmt"
 	"log/slog"
 	"net"
 	"net/http"
@@ -286,7 +285,7 @@ func TestRunRefusesAnIncompleteConfig(t *testing.T) {
 		"no logger": {Image: "registry.example/deadletter:v1", Kubernetes: kubetest.Start(t)},
 	} {
 		if err := controllers.Run(t.Context(), config); err == nil {
-			t.Error(fmt.Sprintf("%s: the operator starts", name))
+			t.Errorf("%s: the operator starts", name)
 		}
 	}
 }

@@ -83,9 +83,9 @@ func (r *Reconciler) apply(
 	return applied.GetGeneration(), nil
 }
 
-// overwrite replaces whole lists. It is for what server-side apply cannot take back: an entry that somebody gave another
-// key, such as a Service's port, stays theirs and clashes with ours. The fields it writes are then owned as if they had
-// been applied, so that a later apply can remove them.
+// overwrite replaces whole lists. It is for what server-side apply cannot take back: an entry that somebody gave
+// another key, such as a Service's port, stays theirs and clashes with ours. The fields it writes are then owned as if
+// they had been applied, so that a later apply can remove them.
 func (r *Reconciler) overwrite(
 	ctx context.Context, wanted *unstructured.Unstructured, live client.Object,
 ) (generation int64, err error) {
@@ -160,7 +160,7 @@ func (r *Reconciler) render(broker *v1alpha1.Broker, desired client.Object) (*un
 func (r *Reconciler) existing(
 	ctx context.Context, broker *v1alpha1.Broker, desired client.Object,
 ) (client.Object, error) {
-	live, ok := reflect.New(reflect.TypeOf(desired).Elem()).Interface().(client.Object)
+	live, ok := reflect.TypeAssert[client.Object](reflect.New(reflect.TypeOf(desired).Elem()))
 	if !ok {
 		return nil, fmt.Errorf("%T is no object", desired)
 	}

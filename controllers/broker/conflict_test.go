@@ -80,7 +80,9 @@ func TestBrokerThatMovesAwayFreesItsSchema(t *testing.T) {
 	)
 
 	f.step(second, kstatus.FailedStatus, v1alpha1.ReasonConflict)
-	edit(f, "first", &v1alpha1.Broker{}, func(broker *v1alpha1.Broker) { broker.Spec.Database.SecretRef.Name = "pg-second" })
+	edit(f, "first", &v1alpha1.Broker{}, func(broker *v1alpha1.Broker) {
+		broker.Spec.Database.SecretRef.Name = "pg-second"
+	})
 	f.step(first, kstatus.InProgressStatus, v1alpha1.ReasonProgressing)
 	f.step(second, kstatus.InProgressStatus, v1alpha1.ReasonProgressing)
 }

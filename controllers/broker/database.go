@@ -31,7 +31,9 @@ type unresolved struct {
 }
 
 // lookup reads the URL of a Broker's database and the identity of what it leads to.
-func (r *Reconciler) lookup(ctx context.Context, broker *v1alpha1.Broker) (url, identity string, why *unresolved, err error) {
+func (r *Reconciler) lookup(
+	ctx context.Context, broker *v1alpha1.Broker,
+) (url, identity string, why *unresolved, err error) {
 	from := sourceOf(broker)
 
 	secret, err := r.secret(ctx, broker.Namespace, from.secretName)
@@ -55,14 +57,15 @@ func (r *Reconciler) lookup(ctx context.Context, broker *v1alpha1.Broker) (url, 
 	identity, err = store.Identity(string(value), broker.EffectiveSchema(), func(host string) string {
 		return databases.QualifyHost(host, broker.Namespace)
 	})
-	if err != nil {
-		return "", "", &unresolved{
-			v1alpha1.ReasonSecretInvalid,
-			fmt.Sprintf("The value of key %q in Secret %q is not a Postgres connection URI.", from.key, from.secretName),
-		}, nil
+	if err == nil {
+		return string(value), identity, nil, nil
 	}
 
-	return string(value), identity, nil, nil
+	// The cause may quote the value.
+	return "", "", &unresolved{
+		v1alpha1.ReasonSecretInvalid,
+		fmt.Sprintf("The value of key %q in Secret %q is not a Postgres connection URI.", from.key, from.secretName),
+	}, nil
 }
 
 // resolve finds the database's URL, and settles which Broker it belongs to.

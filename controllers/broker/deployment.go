@@ -40,14 +40,14 @@ func newDeployment(broker *v1alpha1.Broker, from source, fingerprint, image stri
 			Labels:    objectLabels(broker, componentAPI),
 		},
 		Spec: appsv1.DeploymentSpec{
-			Replicas:             ptr.To(broker.EffectiveReplicas()),
+			Replicas:             new(broker.EffectiveReplicas()),
 			RevisionHistoryLimit: ptr.To[int32](3),
 			Selector:             &metav1.LabelSelector{MatchLabels: selectorLabels(broker, componentAPI)},
 			Strategy: appsv1.DeploymentStrategy{
 				Type: appsv1.RollingUpdateDeploymentStrategyType,
 				RollingUpdate: &appsv1.RollingUpdateDeployment{
-					MaxUnavailable: ptr.To(intstr.FromInt32(0)),
-					MaxSurge:       ptr.To(intstr.FromInt32(1)),
+					MaxUnavailable: new(intstr.FromInt32(0)),
+					MaxSurge:       new(intstr.FromInt32(1)),
 				},
 			},
 			Template: corev1.PodTemplateSpec{
@@ -75,13 +75,13 @@ func newAPIPod(broker *v1alpha1.Broker, from source, image string) corev1.PodSpe
 
 	return corev1.PodSpec{
 		ServiceAccountName:            apiName(broker),
-		AutomountServiceAccountToken:  ptr.To(false),
-		EnableServiceLinks:            ptr.To(false),
-		TerminationGracePeriodSeconds: ptr.To(graceSeconds),
+		AutomountServiceAccountToken:  new(false),
+		EnableServiceLinks:            new(false),
+		TerminationGracePeriodSeconds: new(graceSeconds),
 		SecurityContext: &corev1.PodSecurityContext{
-			RunAsNonRoot:   ptr.To(true),
-			RunAsUser:      ptr.To(apiUser),
-			RunAsGroup:     ptr.To(apiUser),
+			RunAsNonRoot:   new(true),
+			RunAsUser:      new(apiUser),
+			RunAsGroup:     new(apiUser),
 			SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault},
 		},
 		Containers:                []corev1.Container{newAPIContainer(broker, from, image)},

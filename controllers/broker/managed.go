@@ -119,14 +119,14 @@ func newDataClaim(broker *v1alpha1.Broker) corev1.PersistentVolumeClaim {
 
 func newPostgresPod(broker *v1alpha1.Broker) corev1.PodSpec {
 	return corev1.PodSpec{
-		AutomountServiceAccountToken:  ptr.To(false),
-		EnableServiceLinks:            ptr.To(false),
-		TerminationGracePeriodSeconds: ptr.To(postgresGrace),
+		AutomountServiceAccountToken:  new(false),
+		EnableServiceLinks:            new(false),
+		TerminationGracePeriodSeconds: new(postgresGrace),
 		SecurityContext: &corev1.PodSecurityContext{
-			RunAsNonRoot:        ptr.To(true),
-			RunAsUser:           ptr.To(postgresUser),
-			RunAsGroup:          ptr.To(postgresUser),
-			FSGroup:             ptr.To(postgresUser),
+			RunAsNonRoot:        new(true),
+			RunAsUser:           new(postgresUser),
+			RunAsGroup:          new(postgresUser),
+			FSGroup:             new(postgresUser),
 			FSGroupChangePolicy: ptr.To(corev1.FSGroupChangeOnRootMismatch),
 			SeccompProfile:      &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault},
 		},
@@ -188,9 +188,9 @@ func postgresProbe(periodSeconds, failures int32) *corev1.Probe {
 // the image has it.
 func restricted() *corev1.SecurityContext {
 	return &corev1.SecurityContext{
-		AllowPrivilegeEscalation: ptr.To(false),
-		ReadOnlyRootFilesystem:   ptr.To(true),
-		RunAsNonRoot:             ptr.To(true),
+		AllowPrivilegeEscalation: new(false),
+		ReadOnlyRootFilesystem:   new(true),
+		RunAsNonRoot:             new(true),
 		Capabilities:             &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}},
 		SeccompProfile:           &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault},
 	}

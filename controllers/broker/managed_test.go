@@ -64,9 +64,10 @@ func TestManagedDatabaseFromNothingToServing(t *testing.T) {
 		Endpoint:           "http://orders-api." + f.namespace + ".svc",
 		SchemaVersion:      int32(store.LatestSchemaVersion()),
 		API:                v1alpha1.BrokerAPIStatus{Replicas: &one, ReadyReplicas: &one},
-		Selector:           "app.kubernetes.io/component=api,app.kubernetes.io/instance=orders,app.kubernetes.io/name=deadletter",
-		Database:           v1alpha1.BrokerDatabaseStatus{SecretName: "orders-postgres"},
-		Conditions:         found.Status.Conditions,
+		Selector: "app.kubernetes.io/component=api,app.kubernetes.io/instance=orders," +
+			"app.kubernetes.io/name=deadletter",
+		Database:   v1alpha1.BrokerDatabaseStatus{SecretName: "orders-postgres"},
+		Conditions: found.Status.Conditions,
 	}
 	if diff := cmp.Diff(want, found.Status); diff != "" {
 		t.Error(diff)

@@ -35,8 +35,8 @@ func (r *Reconciler) observe(ctx context.Context, w *work) (status.Outcome, erro
 	}
 
 	w.broker.Status.API = v1alpha1.BrokerAPIStatus{
-		Replicas:      ptr.To(deployment.Status.Replicas),
-		ReadyReplicas: ptr.To(deployment.Status.ReadyReplicas),
+		Replicas:      new(deployment.Status.Replicas),
+		ReadyReplicas: new(deployment.Status.ReadyReplicas),
 	}
 
 	state := judge(&deployment)
@@ -77,7 +77,8 @@ func judge(deployment *appsv1.Deployment) rollout {
 		state.outcome = status.Wait(0, v1alpha1.ReasonProgressing, fmt.Sprintf(
 			"%d pods of the previous version are to end.", seen.Replicas-seen.UpdatedReplicas))
 	case wanted == 0:
-		state.outcome = status.Done(v1alpha1.ReasonScaledToZero, "`api.replicas` is 0: nothing serves, and messages are kept.")
+		state.outcome = status.Done(v1alpha1.ReasonScaledToZero,
+			"`api.replicas` is 0: nothing serves, and messages are kept.")
 	case state.available != metav1.ConditionTrue:
 		state.outcome = status.Wait(0, state.reason, state.message)
 	default:

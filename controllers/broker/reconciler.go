@@ -1,4 +1,5 @@
-// Package broker reconciles Brokers: it finds or runs the database, migrates the schema, and runs the queue API over it.
+// Package broker reconciles Brokers: it finds or runs the database, migrates the schema, and runs the queue API over
+// it.
 package broker
 
 import (

@@ -107,7 +107,6 @@ func TestRotationRollsTheAPIAndReconnects(t *testing.T) {
 	key := f.serving("orders", fromSecret("pg-app"))
 	before := f.deployment("orders-api")
 	first, err := f.registry.Get(key)
-
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -251,7 +250,8 @@ func TestDatabaseDownAndBack(t *testing.T) {
 
 	f.step(key, kstatus.CurrentStatus, v1alpha1.ReasonReady)
 
-	if diff := cmp.Diff([]string{"Normal Connected", "Normal Ready"}, f.events(), cmp.Transformer("sort", sorted)); diff != "" {
+	want := []string{"Normal Connected", "Normal Ready"}
+	if diff := cmp.Diff(want, f.events(), cmp.Transformer("sort", sorted)); diff != "" {
 		t.Error(diff)
 	}
 }

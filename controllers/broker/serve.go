@@ -86,7 +86,7 @@ func newServiceAccount(broker *v1alpha1.Broker) *corev1.ServiceAccount {
 			Name:      apiName(broker),
 			Labels:    objectLabels(broker, componentAPI),
 		},
-		AutomountServiceAccountToken: ptr.To(false),
+		AutomountServiceAccountToken: new(false),
 	}
 }
 
@@ -102,7 +102,7 @@ func newAPIService(broker *v1alpha1.Broker) *corev1.Service {
 			Selector: selectorLabels(broker, componentAPI),
 			Ports: []corev1.ServicePort{{
 				Name: portHTTP, Port: 80, TargetPort: intstr.FromString(portHTTP), Protocol: corev1.ProtocolTCP,
-				AppProtocol: ptr.To(portHTTP),
+				AppProtocol: new(portHTTP),
 			}},
 		},
 	}
@@ -129,7 +129,7 @@ func newDisruptionBudget(broker *v1alpha1.Broker) *policyv1.PodDisruptionBudget 
 			Labels:    objectLabels(broker, componentAPI),
 		},
 		Spec: policyv1.PodDisruptionBudgetSpec{
-			MaxUnavailable:             ptr.To(intstr.FromInt32(1)),
+			MaxUnavailable:             new(intstr.FromInt32(1)),
 			Selector:                   &metav1.LabelSelector{MatchLabels: selectorLabels(broker, componentAPI)},
 			UnhealthyPodEvictionPolicy: ptr.To(policyv1.AlwaysAllow),
 		},

@@ -1,7 +1,7 @@
 // Package status is the one way in which reconcilers write status. A [Pass] collects what one reconciliation found and
 // writes it once, only when it differs, in the form that kstatus and with it every GitOps tool reads: Ready sums up,
-// Reconciling and Stalled are there only while they apply and never together, and observedGeneration says which spec the
-// status is about. Events follow the write, and only where a condition turned.
+// Reconciling and Stalled are there only while they apply and never together, and observedGeneration says which spec
+// the status is about. Events follow the write, and only where a condition turned.
 package status
 
 import (
@@ -59,7 +59,7 @@ func (w *Writer) Begin(object Object) *Pass {
 }
 
 func copyOf(object Object) Object {
-	return object.DeepCopyObject().(Object) //nolint:forcetypeassert,errcheck // a copy has the type of its original
+	return object.DeepCopyObject().(Object) //nolint:forcetypeassert // a copy has the type of its original
 }
 
 // Finish sums up the pass, writes the status if it differs, records the Events, and says when to look again. A failure
@@ -90,7 +90,8 @@ func (p *Pass) Finish(ctx context.Context, outcome Outcome, err error) (ctrl.Res
 	return ctrl.Result{RequeueAfter: outcome.after}, nil
 }
 
-// isInterruption reports errors that say nothing about the object: a write that lost a race, and the end of the process.
+// isInterruption reports errors that say nothing about the object: a write that lost a race, and the end of the
+// process.
 func isInterruption(err error) bool {
 	return apierrors.IsConflict(err) || errors.Is(err, context.Canceled)
 }

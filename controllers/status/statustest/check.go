@@ -48,9 +48,9 @@ func checkSummary(conditions []metav1.Condition) error {
 	case reconciling != nil && stalled != nil:
 		return errors.New("both Reconciling and Stalled are there")
 	case ready.Status == metav1.ConditionTrue && (reconciling != nil || stalled != nil):
-		return errors.New("Ready is True beside Reconciling or Stalled")
+		return errors.New("condition Ready is True beside Reconciling or Stalled")
 	case ready.Status != metav1.ConditionTrue && reconciling == nil && stalled == nil:
-		return errors.New("Ready is not True, and neither Reconciling nor Stalled says why")
+		return errors.New("condition Ready is not True, and neither Reconciling nor Stalled says why")
 	default:
 		return nil
 	}
