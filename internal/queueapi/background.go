@@ -51,16 +51,16 @@ func (m *maintenance) loops() []loop {
 		{"expire leases", sweepInterval, func(ctx context.Context) (bool, error) {
 			expired, err := m.backend.ExpireLeases(ctx, sweepSlice)
 			m.metrics.loops.WithLabelValues("lease_expired").Add(float64(expired))
-			return expired == sweepSlice, err //nolint:wrapcheck // the store says what it was doing
+			return expired == sweepSlice, err
 		}},
 		{"enforce retention", retentionInterval, func(ctx context.Context) (bool, error) {
 			removed, err := m.backend.EnforceRetention(ctx, retentionSlice)
 			m.metrics.loops.WithLabelValues("succeeded_removed").Add(float64(removed.Succeeded))
 			m.metrics.loops.WithLabelValues("dead_removed").Add(float64(removed.Dead))
-			return max(removed.Succeeded, removed.Dead) == retentionSlice, err //nolint:wrapcheck // as above
+			return max(removed.Succeeded, removed.Dead) == retentionSlice, err
 		}},
 		{"fold depth", foldInterval, func(ctx context.Context) (bool, error) {
-			return false, m.backend.FoldDepth(ctx) //nolint:wrapcheck // as above
+			return false, m.backend.FoldDepth(ctx)
 		}},
 	}
 }

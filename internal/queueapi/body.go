@@ -66,7 +66,8 @@ func (c *call) bodyTooLarge(limit int64) error {
 	})
 }
 
-// strictBody reads a body of strict JSON. An empty body gives an empty object, for routes whose fields are all optional.
+// strictBody reads a body of strict JSON. An empty body gives an empty object, for routes whose fields are all
+// optional.
 func (c *call) strictBody(limit int64) (strictjson.Value, error) {
 	body, err := c.readBody(limit)
 	if err != nil {

@@ -119,8 +119,8 @@ func (a *API) claimOrWait(c *call, request claimRequest) ([]message.Message, err
 	}
 }
 
-// waitForHint waits, without the request's slot, until there is reason to claim again. It returns false when the wait is
-// over: time is up, the server drains, or the client is gone.
+// waitForHint waits, without the request's slot, until there is reason to claim again. It returns false when the wait
+// is over: time is up, the server drains, or the client is gone.
 func (a *API) waitForHint(c *call, w *waiter, timeout <-chan time.Time) bool {
 	a.slots.give()
 	hinted := false
@@ -168,7 +168,7 @@ func (a *API) claimNow(c *call, params store.ClaimParams) ([]message.Message, er
 			if len(claimed) > 0 {
 				return claimed, nil // What was claimed is the answer; the error will meet the next claim.
 			}
-			return nil, err //nolint:wrapcheck // the store says what it was doing
+			return nil, err
 		}
 		claimed = append(claimed, slice...)
 		for i := range slice {
@@ -182,7 +182,8 @@ func (a *API) claimNow(c *call, params store.ClaimParams) ([]message.Message, er
 	return claimed, nil
 }
 
-// giveBack releases messages whose claimer will never see them. What cannot be released comes back when its lease expires.
+// giveBack releases messages whose claimer will never see them. What cannot be released comes back when its lease
+// expires.
 func (a *API) giveBack(c *call, messages []message.Message) {
 	if len(messages) == 0 {
 		return

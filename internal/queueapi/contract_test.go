@@ -97,8 +97,8 @@ func checkContract(t *testing.T, request *http.Request, sent []byte, answer *htt
 // lenient paths take reports that the document does not describe.
 func lenient(path string) bool { return strings.HasSuffix(path, "/fail") }
 
-// canonicalPath is the documented path that the request is for, with plain values: the validator does not decode %2F. It
-// is empty when there is none.
+// canonicalPath is the documented path that the request is for, with plain values: the validator does not decode %2F.
+// It is empty when there is none.
 func canonicalPath(from *url.URL) string {
 	parts := strings.Split(strings.TrimPrefix(from.EscapedPath(), "/"), "/")
 	if len(parts) == 1 || parts[0] != "queues" {

@@ -50,8 +50,8 @@ func (q *params) messageCursor() int64 {
 }
 
 func deadLetterCursor(at store.DeadLetterCursor) string {
-	position := binary.BigEndian.AppendUint64(nil, uint64(at.DiedAt.UnixMicro())) //nolint:gosec // kept bit for bit
-	position = binary.BigEndian.AppendUint64(position, uint64(at.ID))             //nolint:gosec // as above
+	position := binary.BigEndian.AppendUint64(nil, uint64(at.DiedAt.UnixMicro()))
+	position = binary.BigEndian.AppendUint64(position, uint64(at.ID)) //nolint:gosec // as above
 	return encodeCursor(cursorDeadLetters, position)
 }
 

@@ -27,7 +27,7 @@ func (a *API) listDeadLetters(c *call) error {
 	}
 	page, err := a.backend.DeadLetters(c.r.Context(), c.queue, filter, after, limit)
 	if err != nil {
-		return err //nolint:wrapcheck // the store says what it was doing
+		return err
 	}
 	answer := letterPageJSON{Letters: make([]letterJSON, len(page.Letters)), Count: len(page.Letters)}
 	for i := range page.Letters {
@@ -44,7 +44,7 @@ func (a *API) listDeadLetters(c *call) error {
 func (a *API) getDeadLetter(c *call) error {
 	letter, err := a.backend.DeadLetter(c.r.Context(), c.queue, c.id)
 	if err != nil {
-		return err //nolint:wrapcheck // the store says what it was doing
+		return err
 	}
 	return c.answer(http.StatusOK, newLetterJSON(&letter))
 }
@@ -58,7 +58,7 @@ func (a *API) listGroups(c *call) error {
 	}
 	groups, err := a.backend.DeadLetterGroups(c.r.Context(), c.queue, limit)
 	if err != nil {
-		return err //nolint:wrapcheck // the store says what it was doing
+		return err
 	}
 	answer := groupsJSON{Groups: make([]groupJSON, len(groups)), Count: len(groups)}
 	for i := range groups {

@@ -34,7 +34,7 @@ func (a *API) enqueue(c *call) error {
 	defer cancel()
 	stored, err := a.backend.Enqueue(ctx, c.queue, messages)
 	if err != nil {
-		return err //nolint:wrapcheck // the store says what it was doing
+		return err
 	}
 	a.wakeFor(c.queue, stored)
 	if isBatch {

@@ -1,6 +1,7 @@
 package queueapi_test
 
 import (
+	"bytes"
 	"encoding/base64"
 	"encoding/json"
 	"net/http"
@@ -147,7 +148,7 @@ func (s *server) roundTrip(queue string, payload []byte) {
 		stored := s.enqueue(queue, body)
 		views := []msg{stored, s.claim(queue), decode[msg](s.do(http.MethodGet, itemPath(queue, stored.ID), nil).want(200))}
 		for _, view := range views {
-			if got := view.bytes(s.t); string(got) != string(payload) || view.PayloadEncoding != wantEncoding ||
+			if got := view.bytes(s.t); !bytes.Equal(got, payload) || view.PayloadEncoding != wantEncoding ||
 				view.PayloadSize != len(payload) {
 				s.t.Fatalf("%.40q came back as %.40q (%s, %d bytes)", payload, got, view.PayloadEncoding, view.PayloadSize)
 			}
@@ -204,7 +205,10 @@ func TestHeadersKeepOrderAndDuplicates(t *testing.T) {
 	t.Parallel()
 	s := newServer(t)
 	headers := []map[string]string{
-		{"name": "b", "value": "1"}, {"name": "a", "value": ""}, {"name": "b", "value": "1"}, {"name": "B", "value": " x\t\n "},
+		{"name": "b", "value": "1"},
+		{"name": "a", "value": ""},
+		{"name": "b", "value": "1"},
+		{"name": "B", "value": " x\t\n "},
 		{"name": "ü/😀", "value": "\u0001\u007f\u2028"},
 	}
 	s.enqueue("orders", map[string]any{"payload": "x", "headers": headers})
@@ -268,7 +272,7 @@ func TestAcceptedMessageComesBackIdentical(t *testing.T) {
 		again := s.claim("property")
 		s.do(http.MethodPost, itemPath("property", id)+"/succeed", nil).want(200)
 		for _, view := range []msg{dead, again, letter.message()} {
-			if got := view.bytes(t); string(got) != string(payload) || !sameJSON(view.Headers, headers) {
+			if got := view.bytes(t); !bytes.Equal(got, payload) || !sameJSON(view.Headers, headers) {
 				rt.Fatalf("payload %q, headers %v came back as %q, %v", payload, headers, got, view.Headers)
 			}
 		}
@@ -278,5 +282,5 @@ func TestAcceptedMessageComesBackIdentical(t *testing.T) {
 func sameJSON(a, b any) bool {
 	left, _ := json.Marshal(a)
 	right, _ := json.Marshal(b)
-	return string(left) == string(right)
+	return bytes.Equal(left, right)
 }

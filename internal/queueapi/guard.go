@@ -11,8 +11,8 @@ import (
 
 // Guard decides who may do what.
 type Guard interface {
-	// Authorize returns nil when the bearer of token may do access. It returns auth.ErrUnauthenticated or auth.ErrForbidden, or
-	// another error when it could not be decided.
+	// Authorize returns nil when the bearer of token may do access. It returns auth.ErrUnauthenticated or
+	// auth.ErrForbidden, or another error when it could not be decided.
 	Authorize(ctx context.Context, token string, access auth.Access) error
 }
 

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -122,8 +123,8 @@ type response struct {
 	body   []byte
 }
 
-// do sends a request and checks request and answer against the OpenAPI document. body is JSON text, bytes, or a value to
-// be marshalled; nil sends none.
+// do sends a request and checks request and answer against the OpenAPI document. body is JSON text, bytes, or a value
+// to be marshalled; nil sends none.
 func (s *server) do(method, path string, body any) *response {
 	s.t.Helper()
 	return s.send(s.t.Context(), method, path, body)
@@ -148,9 +149,7 @@ func (s *server) try(ctx context.Context, method, path string, body any) (*respo
 	if len(raw) > 0 {
 		request.Header.Set("Content-Type", "application/json")
 	}
-	for name, values := range s.headers {
-		request.Header[name] = values
-	}
+	maps.Copy(request.Header, s.headers)
 	answer, err := http.DefaultClient.Do(request)
 	if err != nil {
 		return nil, err
@@ -290,6 +289,7 @@ func (s *server) dead(queue string, body, report any) msg {
 func queuePath(queue string) string          { return "/queues/" + url.PathEscape(queue) }
 func messagesPath(queue string) string       { return queuePath(queue) + "/messages" }
 func itemPath(queue string, id int64) string { return fmt.Sprintf("%s/%d", messagesPath(queue), id) }
+
 func letterPath(queue string, id int64) string {
 	return fmt.Sprintf("%s/dead-letters/%d", queuePath(queue), id)
 }

@@ -10,8 +10,8 @@ import (
 // that become ready by themselves, or through another process.
 const backstop = 400 * time.Millisecond
 
-// hub wakes long polls. Changes that this process makes wake the waiters of the queue at once; everything else is found by
-// the backstop, which wakes one waiter per queue, however many there are.
+// hub wakes long polls. Changes that this process makes wake the waiters of the queue at once; everything else is found
+// by the backstop, which wakes one waiter per queue, however many there are.
 //
 // A wake-up is a hint that there may be one more message. It is never lost: a waiter that leaves without having acted
 // on its hint passes it on, and one that found as much as it asked for hints at the rest.
@@ -45,7 +45,8 @@ func newHub(jitter func() float64) *hub {
 	return &hub{jitter: jitter, closed: make(chan struct{}), queues: map[string]*waitList{}}
 }
 
-// join adds a waiter. It must be called before the claim whose emptiness is waited out, so that no message slips between.
+// join adds a waiter. It must be called before the claim whose emptiness is waited out, so that no message slips
+// between.
 func (h *hub) join(queue string) *waiter {
 	w := &waiter{signal: make(chan struct{}, 1), queue: queue}
 	h.mu.Lock()

@@ -1,6 +1,8 @@
 package queueapi_test
 
 import (
+	"bytes"
+	"maps"
 	"net/http"
 	"strings"
 	"testing"
@@ -119,7 +121,7 @@ func TestStaleTokenChangesNothing(t *testing.T) {
 		s.do(http.MethodPost, itemPath("orders", first.ID)+"/"+action, body).problem(http.StatusConflict, "stale-lease")
 	}
 	after := s.do(http.MethodGet, itemPath("orders", first.ID), nil).want(http.StatusOK)
-	if string(before.body) != string(after.body) {
+	if !bytes.Equal(before.body, after.body) {
 		t.Errorf("stale calls changed the message:\n%s\n%s", before.body, after.body)
 	}
 	body := map[string]any{"lease_token": second.LeaseToken}
@@ -183,9 +185,7 @@ func TestBatches(t *testing.T) {
 	}
 	item := func(i int, more map[string]any) map[string]any {
 		body := map[string]any{"id": got.Messages[i].ID, "lease_token": got.Messages[i].LeaseToken}
-		for name, value := range more {
-			body[name] = value
-		}
+		maps.Copy(body, more)
 		return body
 	}
 	items := []any{item(0, nil), map[string]any{"id": got.Messages[1].ID, "lease_token": "stale"}, map[string]any{"id": 1 << 40}}
@@ -198,7 +198,10 @@ func TestBatches(t *testing.T) {
 	}
 	items = []any{
 		item(1, map[string]any{"error": []int{1}, "retryable": false}),
-		map[string]any{"id": got.Messages[2].ID, "lease_token": 7}, "not an object", map[string]any{"error": "no id"}, item(3, nil),
+		map[string]any{"id": got.Messages[2].ID, "lease_token": 7},
+		"not an object",
+		map[string]any{"error": "no id"},
+		item(3, nil),
 	}
 	failed := decode[batchResults](s.do(http.MethodPost, "/queues/orders/fail", map[string]any{"items": items}).want(200))
 	if statuses := failed.statuses(); statuses != "200 422 422 422 200" {

@@ -29,7 +29,7 @@ func (a *API) listMessages(c *call) error {
 	}
 	page, err := a.backend.List(c.r.Context(), c.queue, list)
 	if err != nil {
-		return err //nolint:wrapcheck // the store says what it was doing
+		return err
 	}
 	answer := messagePageJSON{Messages: make([]messageJSON, len(page.Messages)), Count: len(page.Messages)}
 	for i := range page.Messages {
@@ -46,7 +46,7 @@ func (a *API) listMessages(c *call) error {
 func (a *API) getMessage(c *call) error {
 	m, err := a.backend.Get(c.r.Context(), c.queue, c.id)
 	if err != nil {
-		return err //nolint:wrapcheck // the store says what it was doing
+		return err
 	}
 	return c.answer(http.StatusOK, newMessageJSON(&m))
 }

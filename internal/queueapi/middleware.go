@@ -147,7 +147,7 @@ const maxRequestID = 128
 
 // requestID returns the caller's X-Request-Id if it is fit to be logged, or a new one.
 func requestID(header http.Header) string {
-	id := header.Get("X-Request-Id")
+	id := header.Get("X-Request-ID")
 	if id == "" || len(id) > maxRequestID {
 		return rand.Text()
 	}
@@ -159,8 +159,8 @@ func requestID(header http.Header) string {
 	return id
 }
 
-// logCall writes one line per request: failures of the server as errors, what it cannot do now as warnings, all else for
-// debugging. Payloads, headers, error texts of workers and tokens are never in it.
+// logCall writes one line per request: failures of the server as errors, what it cannot do now as warnings, all else
+// for debugging. Payloads, headers, error texts of workers and tokens are never in it.
 func (a *API) logCall(c *call, status int, elapsed time.Duration, err error) {
 	level := slog.LevelDebug
 	switch {

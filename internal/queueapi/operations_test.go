@@ -1,6 +1,7 @@
 package queueapi_test
 
 import (
+	"bytes"
 	"encoding/json"
 	"net/http"
 	"slices"
@@ -45,7 +46,7 @@ func TestDocumentIsServed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := s.do(http.MethodGet, "/openapi.json", nil).want(200); string(got.body) != string(want) {
+	if got := s.do(http.MethodGet, "/openapi.json", nil).want(200); !bytes.Equal(got.body, want) {
 		t.Error("the served document is another")
 	}
 }
@@ -80,7 +81,7 @@ func TestRequestIDs(t *testing.T) {
 	for id, kept := range tests {
 		s.headers = http.Header{"X-Request-Id": {id}}
 		got := s.do(http.MethodGet, "/queues/none", nil).want(404)
-		answered := got.header.Get("X-Request-Id")
+		answered := got.header.Get("X-Request-ID")
 		if (answered == id) != kept || answered == "" || decode[problem](got).RequestID != answered {
 			t.Errorf("request id %q is answered with %q", id, answered)
 		}
@@ -102,8 +103,10 @@ func TestLogsHaveTraceContextAndNoSecrets(t *testing.T) {
 	if strings.Contains(log, "secret") {
 		t.Errorf("the log holds what it must not: %s", log)
 	}
-	for _, bad := range []string{"00-x-y-01", "00-" + trace + "-" + span, "ff-" + trace + "-" + span + "-01",
-		"00-" + strings.Repeat("0", 32) + "-" + span + "-01", "00-" + trace + "-" + span + "-01-more", strings.ToUpper("00-" + trace + "-" + span + "-01")} {
+	for _, bad := range []string{
+		"00-x-y-01", "00-" + trace + "-" + span, "ff-" + trace + "-" + span + "-01",
+		"00-" + strings.Repeat("0", 32) + "-" + span + "-01", "00-" + trace + "-" + span + "-01-more", strings.ToUpper("00-" + trace + "-" + span + "-01"),
+	} {
 		before := strings.Count(s.logs.String(), "trace_id")
 		s.headers = http.Header{"Traceparent": {bad}}
 		s.do(http.MethodGet, "/queues", nil).want(200)

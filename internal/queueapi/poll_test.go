@@ -178,8 +178,8 @@ func TestNoClaimForAClientThatIsGone(t *testing.T) {
 	}
 }
 
-// TestClaimIsGivenBackWhenTheClientLeavesMeanwhile: the client disconnects after the claim was committed and before it is
-// answered.
+// TestClaimIsGivenBackWhenTheClientLeavesMeanwhile: the client disconnects after the claim was committed and before it
+// is answered.
 func TestClaimIsGivenBackWhenTheClientLeavesMeanwhile(t *testing.T) {
 	t.Parallel()
 	ctx, leave := context.WithCancel(t.Context())

@@ -72,7 +72,7 @@ func (a *API) listQueues(c *call) error {
 	// One more than asked for tells whether there is another page.
 	queues, err := a.backend.Queues(c.r.Context(), after, limit+1)
 	if err != nil {
-		return err //nolint:wrapcheck // the store says what it was doing
+		return err
 	}
 	var next *string
 	if len(queues) > limit {
@@ -91,7 +91,7 @@ func (a *API) listQueues(c *call) error {
 func (a *API) getQueue(c *call) error {
 	info, err := a.backend.Queue(c.r.Context(), c.queue)
 	if err != nil {
-		return err //nolint:wrapcheck // the store says what it was doing
+		return err
 	}
 	return c.answer(http.StatusOK, newQueueJSON(&info))
 }

@@ -15,8 +15,10 @@ import (
 
 // postRoutes are the routes that take a body, with {id} for a message.
 func postRoutes() []string {
-	return []string{"messages", "claim", "succeed", "fail", "messages/{id}/succeed", "messages/{id}/fail", "messages/{id}/extend",
-		"messages/{id}/release", "messages/{id}/replay"}
+	return []string{
+		"messages", "claim", "succeed", "fail", "messages/{id}/succeed", "messages/{id}/fail", "messages/{id}/extend",
+		"messages/{id}/release", "messages/{id}/replay",
+	}
 }
 
 func getRoutes() []string {

@@ -50,11 +50,11 @@ const (
 	abortTimeout = 5 * time.Second
 )
 
-// Run serves the data plane until ctx ends, and then drains: readiness fails, long polls end with nothing, requests under
-// way are finished, and only then the database is let go.
+// Run serves the data plane until ctx ends, and then drains: readiness fails, long polls end with nothing, requests
+// under way are finished, and only then the database is let go.
 //
-// It returns an error that matches store.ErrSchema when the database has another schema version. A database that does not
-// answer is waited for instead, with readiness failing meanwhile.
+// It returns an error that matches store.ErrSchema when the database has another schema version. A database that does
+// not answer is waited for instead, with readiness failing meanwhile.
 func Run(ctx context.Context, config Config, logger *slog.Logger) error {
 	db, err := store.Open(ctx, store.Options{
 		DatabaseURL:          config.DatabaseURL,

@@ -19,7 +19,7 @@ func (a *API) succeed(c *call) error {
 	defer cancel()
 	settled, err := a.backend.Succeed(ctx, c.queue, []store.LeaseRef{lease})
 	if err != nil {
-		return err //nolint:wrapcheck // the store says what it was doing
+		return err
 	}
 	return a.answerSettled(c, &settled[0])
 }
@@ -42,7 +42,7 @@ func (a *API) fail(c *call) error {
 	defer cancel()
 	settled, err := a.backend.Fail(ctx, c.queue, []store.FailedLease{failed})
 	if err != nil {
-		return err //nolint:wrapcheck // the store says what it was doing
+		return err
 	}
 	return a.answerSettled(c, &settled[0])
 }
@@ -71,7 +71,7 @@ func (a *API) extend(c *call) error {
 	defer cancel()
 	extended, err := a.backend.Extend(ctx, c.queue, lease, by)
 	if err != nil {
-		return err //nolint:wrapcheck // the store says what it was doing
+		return err
 	}
 	return c.answer(http.StatusOK, newMessageJSON(&extended))
 }
@@ -92,7 +92,7 @@ func (a *API) release(c *call) error {
 	defer cancel()
 	released, err := a.backend.Release(ctx, c.queue, lease, delay)
 	if err != nil {
-		return err //nolint:wrapcheck // the store says what it was doing
+		return err
 	}
 	a.wakeFor(c.queue, []message.Message{released})
 	return c.answer(http.StatusOK, newMessageJSON(&released))
@@ -113,7 +113,7 @@ func (a *API) replay(c *call) error {
 	defer cancel()
 	replayed, err := a.backend.Replay(ctx, c.queue, c.id)
 	if err != nil {
-		return err //nolint:wrapcheck // the store says what it was doing
+		return err
 	}
 	a.wakeFor(c.queue, []message.Message{replayed})
 	return c.answer(http.StatusOK, newMessageJSON(&replayed))

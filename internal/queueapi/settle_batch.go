@@ -35,7 +35,7 @@ func (a *API) succeedBatch(c *call) error {
 	defer cancel()
 	settled, err := a.backend.Succeed(ctx, c.queue, leases)
 	if err != nil {
-		return err //nolint:wrapcheck // the store says what it was doing
+		return err
 	}
 	results := make([]resultJSON, len(settled))
 	for i := range settled {
@@ -118,7 +118,7 @@ func (a *API) failBatch(c *call) error {
 		defer cancel()
 		settled, err := a.backend.Fail(ctx, c.queue, failures)
 		if err != nil {
-			return err //nolint:wrapcheck // the store says what it was doing
+			return err
 		}
 		for i := range settled {
 			results[positions[i]] = newResultJSON(failures[i].ID, &settled[i])

@@ -1,8 +1,8 @@
 // Package auth decides who may use the data plane, by asking the Kubernetes API.
 //
 // Callers present a service account token for the audience "deadletter". TokenReview says who they are;
-// SubjectAccessReview says whether RBAC lets them do it, on virtual subresources of the Queue resource: "queues/messages"
-// for sending, receiving and settling, "queues/deadletters" for reading and replaying dead letters.
+// SubjectAccessReview says whether RBAC lets them do it, on virtual subresources of the Queue resource:
+// "queues/messages" for sending, receiving and settling, "queues/deadletters" for reading and replaying dead letters.
 package auth
 
 import "errors"
