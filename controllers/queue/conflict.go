@@ -66,7 +66,7 @@ func conflict(queue, winner *v1alpha1.Queue, broker types.NamespacedName, name s
 	if winner.Namespace == queue.Namespace {
 		other = fmt.Sprintf("the Queue %q", winner.Name)
 	}
-	return &refusal{v1alpha1.ReasonConflict, fmt.Sprintf("The queue %q of Broker %q is already declared by %s. Delete one of "+
-		"the two, or give this one another `queueName` by creating it again; it takes over when the other is gone.",
+	return &refusal{v1alpha1.ReasonConflict, fmt.Sprintf("The queue %q of Broker %q is already declared by %s. Delete "+
+		"one of the two, or give this one another `queueName` by creating it again; it takes over when the other is gone.",
 		name, broker.Name, other), false}
 }

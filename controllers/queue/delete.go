@@ -106,8 +106,8 @@ func (r *Reconciler) unreachable(
 		return abandon(pass, fmt.Sprintf("Its namespace is being deleted, and the database of Broker %q does not answer.",
 			broker.Name)), nil
 	}
-	message := fmt.Sprintf("The messages cannot be deleted: the database of Broker %q does not answer. To delete the Queue "+
-		"and keep its messages, set `deletionPolicy` to 'Retain'.", broker.Name)
+	message := fmt.Sprintf("The messages cannot be deleted: the database of Broker %q does not answer. To delete the "+
+		"Queue and keep its messages, set `deletionPolicy` to 'Retain'.", broker.Name)
 	return status.Wait(retryDelete, v1alpha1.ReasonDatabaseUnreachable, message), nil
 }
 

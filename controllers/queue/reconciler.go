@@ -142,7 +142,7 @@ func (r *Reconciler) sync(
 	if err != nil {
 		message := fmt.Sprintf("Broker %q has no database to store the Queue in yet.", broker.Name)
 		pass.False(v1alpha1.ConditionSynced, v1alpha1.ReasonBrokerNotReady, message)
-		return status.Wait(brokerWait, v1alpha1.ReasonBrokerNotReady, message), nil
+		return status.Wait(brokerWait, v1alpha1.ReasonBrokerNotReady, message), nil //nolint:nilerr // its watch wakes us
 	}
 	if _, err := db.DeclareQueue(ctx, name, owner(queue), settings(queue)); err != nil {
 		return status.Outcome{}, unsynced(pass, broker.Name, err)
@@ -160,7 +160,8 @@ func (r *Reconciler) sync(
 func unsynced(pass *status.Pass, broker string, err error) error {
 	reason, message := v1alpha1.ReasonRetrying, fmt.Sprintf("The database of Broker %q refused the settings.", broker)
 	if store.IsUnavailable(err) {
-		reason, message = v1alpha1.ReasonDatabaseUnreachable, fmt.Sprintf("The database of Broker %q does not answer.", broker)
+		reason = v1alpha1.ReasonDatabaseUnreachable
+		message = fmt.Sprintf("The database of Broker %q does not answer.", broker)
 	}
 	if !errors.Is(err, context.Canceled) {
 		pass.Unknown(v1alpha1.ConditionSynced, reason, message)

@@ -136,7 +136,8 @@ func TestSecondPassWritesNothing(t *testing.T) {
 	f.Writes.Reset()
 	for range 3 {
 		for _, object := range []*v1alpha1.Queue{ready, loser, missing} {
-			if _, err := again.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(object)}); err != nil {
+			request := ctrl.Request{NamespacedName: client.ObjectKeyFromObject(object)}
+			if _, err := again.Reconcile(t.Context(), request); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -27,8 +27,10 @@ func TestQueueThatSaysNothingHasTheDefaultSettings(t *testing.T) {
 func TestSettingsTellTheDatabaseEverything(t *testing.T) {
 	t.Parallel()
 	got := queue.Settings(&v1alpha1.Queue{Spec: v1alpha1.QueueSpec{
-		MaxRetries:               7,
-		Backoff:                  v1alpha1.QueueBackoff{InitialSeconds: 3, FactorPercent: 150, MaxSeconds: 90, JitterPercent: ptr.To[int32](25)},
+		MaxRetries: 7,
+		Backoff: v1alpha1.QueueBackoff{
+			InitialSeconds: 3, FactorPercent: 150, MaxSeconds: 90, JitterPercent: ptr.To[int32](25),
+		},
 		VisibilityTimeoutSeconds: 45,
 		MaxDeliveries:            12,
 		State:                    v1alpha1.QueuePaused,
@@ -37,8 +39,10 @@ func TestSettingsTellTheDatabaseEverything(t *testing.T) {
 		},
 	}})
 	want := message.Settings{
-		MaxRetries:        7,
-		Backoff:           message.Backoff{Initial: 3 * time.Second, FactorPercent: 150, Max: 90 * time.Second, JitterPercent: 25},
+		MaxRetries: 7,
+		Backoff: message.Backoff{
+			Initial: 3 * time.Second, FactorPercent: 150, Max: 90 * time.Second, JitterPercent: 25,
+		},
 		VisibilityTimeout: 45 * time.Second,
 		MaxDeliveries:     12,
 		State:             message.Paused,

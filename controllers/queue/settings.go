@@ -39,6 +39,7 @@ func validate(queue *v1alpha1.Queue) (string, *refusal) {
 	if err != nil {
 		return "", invalid("`queueName` cannot be used: " + err.Error())
 	}
+	const longest = int32(message.MaxVisibilityTimeout / time.Second)
 	effective := queue.Effective()
 	for _, bound := range []struct {
 		field                   string
@@ -49,7 +50,7 @@ func validate(queue *v1alpha1.Queue) (string, *refusal) {
 		{"backoff.factorPercent", effective.Backoff.FactorPercent, 100, 1000},
 		{"backoff.maxSeconds", effective.Backoff.MaxSeconds, 1, 604800},
 		{"backoff.jitterPercent", *effective.Backoff.JitterPercent, 0, 100},
-		{"visibilityTimeoutSeconds", effective.VisibilityTimeoutSeconds, 1, int32(message.MaxVisibilityTimeout / time.Second)},
+		{"visibilityTimeoutSeconds", effective.VisibilityTimeoutSeconds, 1, longest},
 		{"maxDeliveries", effective.MaxDeliveries, 1, 1000},
 		{"retention.succeededSeconds", effective.Retention.SucceededSeconds, 1, 315360000},
 		{"retention.deadSeconds", effective.Retention.DeadSeconds, 1, 315360000},

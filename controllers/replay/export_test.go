@@ -21,7 +21,7 @@ var (
 )
 
 // Look has orphans look at one Broker, and waits for what it drives.
-func Look(o *orphans, ctx context.Context, broker types.NamespacedName, db *store.Store) error {
+func Look(ctx context.Context, o *orphans, broker types.NamespacedName, db *store.Store) error {
 	var drivers sync.WaitGroup
 	defer drivers.Wait()
 	return o.look(ctx, broker, db, &drivers)

@@ -68,7 +68,9 @@ func (o *orphans) Start(ctx context.Context) error {
 }
 
 // look goes through the active runs of one Broker.
-func (o *orphans) look(ctx context.Context, broker types.NamespacedName, db *store.Store, drivers *sync.WaitGroup) error {
+func (o *orphans) look(
+	ctx context.Context, broker types.NamespacedName, db *store.Store, drivers *sync.WaitGroup,
+) error {
 	bounded, cancel := context.WithTimeout(ctx, deleteTimeout)
 	defer cancel()
 	active, err := db.ActiveRuns(bounded)

@@ -42,7 +42,7 @@ func TestRunWithoutReplayIsCancelledAfterItsGrace(t *testing.T) {
 	orphans := replay.NewOrphans(f.Client, f.Client, f.Registry, engine.NewEngine(clock.Now), clock.Now)
 	look := func() store.RunState {
 		t.Helper()
-		if err := replay.Look(orphans, t.Context(), f.Broker, f.Store); err != nil {
+		if err := replay.Look(t.Context(), orphans, f.Broker, f.Store); err != nil {
 			t.Fatal(err)
 		}
 		return f.run("1").State
@@ -68,7 +68,7 @@ func TestRunWithReplayIsLeftAlone(t *testing.T) {
 	orphans := replay.NewOrphans(f.Client, f.Client, f.Registry, engine.NewEngine(clock.Now), clock.Now)
 	look := func() {
 		t.Helper()
-		if err := replay.Look(orphans, t.Context(), f.Broker, f.Store); err != nil {
+		if err := replay.Look(t.Context(), orphans, f.Broker, f.Store); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -96,7 +96,7 @@ func TestCacheThatIsBehindDoesNotCancel(t *testing.T) {
 	// What the cache does not have yet, the API server has.
 	orphans := replay.NewOrphans(behind{f.Client}, f.Client, f.Registry, engine.NewEngine(clock.Now), clock.Now)
 	for range 3 {
-		if err := replay.Look(orphans, t.Context(), f.Broker, f.Store); err != nil {
+		if err := replay.Look(t.Context(), orphans, f.Broker, f.Store); err != nil {
 			t.Fatal(err)
 		}
 		clock.now = clock.now.Add(time.Hour)
@@ -113,7 +113,7 @@ func TestDetachedRunIsDrivenWithoutReplay(t *testing.T) {
 		t.Fatal(err)
 	}
 	orphans := replay.NewOrphans(f.Client, f.Client, f.Registry, engine.NewEngine(time.Now), time.Now)
-	if err := replay.Look(orphans, t.Context(), f.Broker, f.Store); err != nil {
+	if err := replay.Look(t.Context(), orphans, f.Broker, f.Store); err != nil {
 		t.Fatal(err)
 	}
 	if got := f.run("1"); got.State != store.RunCompleted || got.Replayed != 30 {

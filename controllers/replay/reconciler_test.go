@@ -74,7 +74,8 @@ func TestPreviewMovesNothingUntilItIsExecuted(t *testing.T) {
 	for _, each := range object.Status.Categories {
 		categories = append(categories, each.Category)
 	}
-	if diff := cmp.Diff([]string{external, "TIMEOUT"}, categories); diff != "" || *object.Status.Categories[0].Count != 30 {
+	diff := cmp.Diff([]string{external, "TIMEOUT"}, categories)
+	if diff != "" || *object.Status.Categories[0].Count != 30 {
 		t.Errorf("categories are %+v: %s", object.Status.Categories, diff)
 	}
 	if object.Status.OldestDeathTime == nil || object.Status.NewestDeathTime == nil {
