@@ -3,7 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
-	"math/rand/v2"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -17,13 +17,31 @@ const (
 	hostpodsName = "hostpods"
 )
 
-// keptNetwork is where the pods of `demo up` are, so that their address is the same every time.
-const keptNetwork = "127.77.0"
+// The second numbers of the loopback addresses in use. What is kept has the same ones every time, if they are free; a
+// demo has some of its own.
+const (
+	keptNetworks  = 77
+	shownNetworks = 78
+)
 
-// randomNetwork is for a demo that must not meet another one.
-func randomNetwork() string {
-	return fmt.Sprintf("127.%d.%d", 80+rand.IntN(100), rand.IntN(256))
+// freeNetwork finds the beginning of addresses that no other demo of this machine uses.
+func freeNetwork(second, third int) (string, error) {
+	const networks = 256
+
+	for i := range networks {
+		network := fmt.Sprintf("127.%d.%d", second, (third+i)%networks)
+
+		listener, err := net.Listen("tcp", probeAddress(network))
+		if err == nil {
+			return network, listener.Close()
+		}
+	}
+
+	return "", fmt.Errorf("no network in 127.%d.0.0/16 is free", second)
 }
+
+// probeAddress is where the operator says how it is.
+func probeAddress(network string) string { return network + ".254:8081" }
 
 // environment is everything the story needs: a Kubernetes API, a Postgres, the operator, and what runs its pods.
 type environment struct {

@@ -41,7 +41,8 @@ func searchPath(path string) string { return path + string(filepath.ListSeparato
 
 // variables are the environment of kubectl and of the story's commands.
 func variables(place *place, path string) []string {
-	return append(os.Environ(), "PATH="+searchPath(path), "KUBECONFIG="+place.kubeconfig())
+	// A proxy is of no use on the way to this machine.
+	return append(os.Environ(), "PATH="+searchPath(path), "KUBECONFIG="+place.kubeconfig(), "http_proxy=")
 }
 
 // lookPath finds a program in a list of folders that is not the process's own.

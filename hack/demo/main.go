@@ -8,6 +8,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"os"
 	"os/signal"
 	"strings"
@@ -102,7 +103,12 @@ func tell(ctx context.Context, root string, out *printer) (err error) {
 		}
 	}()
 
-	env := &environment{place: place, network: randomNetwork(), out: out}
+	network, err := freeNetwork(shownNetworks, rand.IntN(256))
+	if err != nil {
+		return err
+	}
+
+	env := &environment{place: place, network: network, out: out}
 	if err := env.start(ctx); err != nil {
 		return err
 	}
@@ -139,7 +145,12 @@ func up(ctx context.Context, root string, out *printer) (err error) {
 		return err
 	}
 
-	env := &environment{place: place, network: keptNetwork, out: out}
+	network, err := freeNetwork(keptNetworks, 0)
+	if err != nil {
+		return err
+	}
+
+	env := &environment{place: place, network: network, out: out}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, place.stop())

@@ -17,7 +17,7 @@ func (e *environment) startOperator(ctx context.Context) error {
 		return err
 	}
 
-	probes := e.network + ".254:8081"
+	probes := probeAddress(e.network)
 
 	err := e.spawn(operatorName, []string{
 		"KUBECONFIG=" + e.place.operatorKubeconfig(), "DEADLETTER_IMAGE=deadletter:dev",

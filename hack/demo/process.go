@@ -46,10 +46,13 @@ func spawn(name, log string, env []string, program string, args ...string) (proc
 // alive reports whether this very process still runs.
 func (p process) alive() bool { return p.Started != "" && startTime(p.PID) == p.Started }
 
-// stop asks the process to end, and kills it if it does not.
-func (p process) stop() error {
-	const grace = 20 * time.Second
+// stopGrace is more than a draining pod takes.
+const stopGrace = 20 * time.Second
 
+// stop asks the process to end, and kills it if it does not.
+func (p process) stop() error { return p.stopWithin(stopGrace) }
+
+func (p process) stopWithin(grace time.Duration) error {
 	for _, signal := range []syscall.Signal{syscall.SIGTERM, syscall.SIGKILL} {
 		if !p.alive() {
 			return nil

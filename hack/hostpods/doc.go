@@ -6,6 +6,8 @@
 // ends, and it is given its grace period when it is deleted. What the API learns of it is true, so Deployments become
 // available.
 //
+// Kubernetes does not let loopback addresses be endpoints, so a Service leads nowhere: clients use a pod's address.
+//
 // There is no isolation: security contexts, resource limits and network policies have no effect. A pod that asks for
 // something that would have an effect and cannot be had is not run; its container waits, and its status says why.
 package main
