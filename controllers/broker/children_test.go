@@ -243,7 +243,8 @@ func TestPodTemplate(t *testing.T) {
 	}
 
 	edit(f, "orders", &v1alpha1.Broker{}, func(broker *v1alpha1.Broker) {
-		broker.Spec.API.PodTemplate = v1alpha1.PodTemplate{Labels: map[string]string{"team": "shop"}}
+		broker.Spec.API.PodTemplate.Annotations = nil
+		broker.Spec.API.PodTemplate.NodeSelector = nil
 	})
 	f.step(key, kstatus.InProgressStatus, v1alpha1.ReasonProgressing)
 

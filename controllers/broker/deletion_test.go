@@ -14,6 +14,7 @@ import (
 	"deadletter.dev/deadletter/api/v1alpha1"
 	"deadletter.dev/deadletter/controllers/status/statustest"
 	"deadletter.dev/deadletter/internal/pgtest"
+	"deadletter.dev/deadletter/internal/store"
 )
 
 func deleting(spec v1alpha1.BrokerSpec) v1alpha1.BrokerSpec {
@@ -251,6 +252,28 @@ func TestDeleteOfABrokerThatNeverHadTheSchema(t *testing.T) {
 
 	if !hasSchema(t, address) {
 		t.Error("the schema of another Broker is gone")
+	}
+}
+
+func TestDeleteOfABrokerThatNeverGotThere(t *testing.T) {
+	t.Parallel()
+
+	f := newFixture(t)
+	address := pgtest.Database(t)
+	key := f.broker("orders", deleting(fromSecret("pg-app")))
+	f.step(key, kstatus.InProgressStatus, v1alpha1.ReasonSecretNotFound)
+
+	// What an earlier Broker kept is not this one's to drop.
+	if _, err := store.Migrate(t.Context(), store.MigrateOptions{DatabaseURL: address, Schema: "deadletter"}); err != nil {
+		t.Fatal(err)
+	}
+
+	f.secret("pg-app", address)
+	f.delete("orders", &v1alpha1.Broker{})
+	f.finish(key)
+
+	if !hasSchema(t, address) {
+		t.Error("the schema is gone")
 	}
 }
 
