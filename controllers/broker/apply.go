@@ -58,12 +58,13 @@ func (r *Reconciler) apply(
 		return 0, err
 	}
 
-	if live != nil && live.GetAnnotations()[annotationApplied] == wanted.GetAnnotations()[annotationApplied] {
+	if live != nil {
 		content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(live)
 		if err != nil {
 			return 0, fmt.Errorf("read %s: %w", wanted.GetName(), err)
 		}
 
+		// The hash among the annotations tells of what is not wanted any more.
 		if covers(content, wanted.Object, "kind", "apiVersion") {
 			return live.GetGeneration(), nil
 		}

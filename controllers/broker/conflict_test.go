@@ -87,6 +87,40 @@ func TestBrokerThatMovesAwayFreesItsSchema(t *testing.T) {
 	f.step(second, kstatus.InProgressStatus, v1alpha1.ReasonProgressing)
 }
 
+func TestOlderBrokerWinsWhereverItComesFrom(t *testing.T) {
+	t.Parallel()
+
+	f := newFixture(t)
+	f.secret("pg-first", pgtest.Database(t))
+
+	address := pgtest.Database(t)
+	f.secret("pg-second", address)
+
+	older := f.serving("older", fromSecret("pg-first"))
+	f.later()
+
+	younger := f.serving("younger", deleting(fromSecret("pg-second")))
+
+	edit(f, "older", &v1alpha1.Broker{}, func(broker *v1alpha1.Broker) {
+		broker.Spec.Database.SecretRef.Name = "pg-second"
+	})
+	f.step(older, kstatus.InProgressStatus, v1alpha1.ReasonProgressing)
+	f.step(younger, kstatus.FailedStatus, v1alpha1.ReasonConflict)
+
+	if _, err := f.registry.Get(younger); err == nil {
+		t.Error("the Broker that lost still has a pool")
+	}
+
+	// What it lost it does not take along.
+	f.delete("younger", &v1alpha1.Broker{})
+	f.finish(younger)
+	f.wantEvent("Warning SchemaKept")
+
+	if !hasSchema(t, address) {
+		t.Error("the schema of the older Broker is gone")
+	}
+}
+
 func TestConflictDoesNotNameABrokerOfAnotherNamespace(t *testing.T) {
 	t.Parallel()
 
