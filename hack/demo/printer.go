@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"strings"
+	"sync"
 	"time"
 )
 
@@ -86,7 +87,10 @@ func (p *printer) step(name string, action func() error) error {
 	fmt.Fprintf(p.out, "  %-62s ", name)
 
 	began := time.Now()
+	quiet := p.dots()
 	err := action()
+
+	quiet()
 	if err != nil {
 		fmt.Fprintln(p.out, "failed")
 
@@ -96,6 +100,32 @@ func (p *printer) step(name string, action func() error) error {
 	fmt.Fprintln(p.out, p.paint(faint, round(time.Since(began)).String()))
 
 	return nil
+}
+
+// dots shows that a step is still at work, until it is told to stop.
+func (p *printer) dots() (stop func()) {
+	done := make(chan struct{})
+
+	var group sync.WaitGroup
+
+	group.Go(func() {
+		ticker := time.NewTicker(10 * time.Second)
+		defer ticker.Stop()
+
+		for {
+			select {
+			case <-done:
+				return
+			case <-ticker.C:
+				fmt.Fprint(p.out, ".")
+			}
+		}
+	})
+
+	return func() {
+		close(done)
+		group.Wait()
+	}
 }
 
 // round keeps what is of interest.
