@@ -1,6 +1,7 @@
 package blackbox_test
 
 import (
+	"maps"
 	"sync"
 	"testing"
 	"time"
@@ -91,15 +92,9 @@ func (l *ledger) counts() (accepted, finished, claims int) {
 func (l *ledger) snapshot() (accepted map[int64]string, finished map[int64]bool, held map[int64]hold) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	accepted, finished, held = map[int64]string{}, map[int64]bool{}, map[int64]hold{}
-	for id, payload := range l.accepted {
-		accepted[id] = payload
-	}
+	finished = map[int64]bool{}
 	for id := range l.finished {
 		finished[id] = true
 	}
-	for id, h := range l.held {
-		held[id] = h
-	}
-	return accepted, finished, held
+	return maps.Clone(l.accepted), finished, maps.Clone(l.held)
 }

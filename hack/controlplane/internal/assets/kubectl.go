@@ -21,8 +21,8 @@ func kubectlInstalled(ctx context.Context, server string) bool {
 
 	var reply struct {
 		ClientVersion struct {
-			GitVersion string `json:"gitVersion"` //nolint:tagliatelle // kubectl's name.
-		} `json:"clientVersion"` //nolint:tagliatelle // kubectl's name.
+			GitVersion string `json:"gitVersion"`
+		} `json:"clientVersion"`
 	}
 
 	if json.Unmarshal(out, &reply) != nil {
