@@ -40,16 +40,16 @@ func (a *API) queueCall(c *call, r route) error {
 	if !a.health.started() {
 		return problemUnavailable("The server has not reached its database yet.")
 	}
+	if !a.slots.tryTake() {
+		return problemOverloaded()
+	}
+	defer a.slots.give()
 	if err := a.authorize(c, r.access); err != nil {
 		return err
 	}
 	if err := c.parseQuery(r.params); err != nil {
 		return err
 	}
-	if !a.slots.tryTake() {
-		return problemOverloaded()
-	}
-	defer a.slots.give()
 	return r.handle(a, c)
 }
 

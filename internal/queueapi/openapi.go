@@ -9,6 +9,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
+//go:generate go run ./apidoc ../../docs/http-api.md
+
 //go:embed openapi.yaml
 var openAPIYAML []byte
 

@@ -10,6 +10,9 @@ import (
 	"sync"
 	"time"
 
+	"k8s.io/client-go/rest"
+
+	"deadletter.dev/deadletter/internal/queueapi/auth"
 	"deadletter.dev/deadletter/internal/store"
 )
 
@@ -22,8 +25,8 @@ type Config struct {
 	MaxConns    int32
 	// Listen is the address to listen on, as host:port.
 	Listen string
-	// Guard decides who may do what; nil lets everyone do everything.
-	Guard Guard
+	// Auth says how to decide who may do what; nil lets everyone do everything.
+	Auth *AuthConfig
 	// DenyUndeclaredQueues refuses messages for queues that no Queue resource declares.
 	DenyUndeclaredQueues bool
 	// RequireLeaseToken refuses calls on a lease that carry no token.
@@ -37,6 +40,14 @@ type Config struct {
 	Version string
 	// Listening, when set, is told the address once connections are accepted.
 	Listening func(address net.Addr)
+}
+
+// AuthConfig makes Kubernetes decide who may do what; see package auth.
+type AuthConfig struct {
+	// REST reaches the Kubernetes API.
+	REST *rest.Config
+	// Namespace is the Broker's.
+	Namespace string
 }
 
 // Bounds of one connection. Long polls end well within the write timeout.
@@ -67,9 +78,13 @@ func Run(ctx context.Context, config Config, logger *slog.Logger) error {
 		return fmt.Errorf("open store: %w", err)
 	}
 	defer db.Close()
+	guard, err := newGuard(config.Auth, db)
+	if err != nil {
+		return err
+	}
 	api, err := New(Options{
 		Backend: db, Logger: logger, Limits: config.Limits, RequireLeaseToken: config.RequireLeaseToken,
-		Guard: config.Guard, Version: config.Version,
+		Guard: guard, Version: config.Version,
 	})
 	if err != nil {
 		return err
@@ -87,6 +102,27 @@ func Run(ctx context.Context, config Config, logger *slog.Logger) error {
 	logger.InfoContext(ctx, "listening", "address", listener.Addr().String(), "version", config.Version)
 	s := &server{api: api, logger: logger, drainDelay: config.DrainDelay, drainTimeout: config.DrainTimeout}
 	return s.serve(ctx, listener)
+}
+
+// newGuard is the guard that the configuration asks for, or nil.
+func newGuard(config *AuthConfig, backend Backend) (Guard, error) {
+	if config == nil {
+		return nil, nil //nolint:nilnil // no guard is a choice
+	}
+	guard, err := auth.NewKubernetes(auth.Options{
+		REST: config.REST, Namespace: config.Namespace,
+		OwnerOf: func(ctx context.Context, queue string) (auth.Owner, bool, error) {
+			info, err := backend.Queue(ctx, queue)
+			if errors.Is(err, store.ErrNotFound) {
+				return auth.Owner{}, false, nil
+			}
+			return auth.Owner(info.Owner), info.Declared, err
+		},
+	})
+	if err != nil {
+		return nil, fmt.Errorf("authentication: %w", err)
+	}
+	return guard, nil
 }
 
 // server is one running process of the data plane.
