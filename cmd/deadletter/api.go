@@ -2,8 +2,11 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"time"
+
+	"sigs.k8s.io/controller-runtime/pkg/client/config"
 
 	"deadletter.dev/deadletter/internal/queueapi"
 )
@@ -13,7 +16,8 @@ type apiCommand struct {
 
 	MaxConnections        int32         `default:"16"             help:"Most connections to the database."`
 	Listen                string        `default:"127.0.0.1:8080" help:"Address to listen on."`
-	Auth                  string        `default:"none"           enum:"none" help:"Who may call: none lets everyone who can reach the address."`
+	Auth                  string        `default:"none"           enum:"none,kubernetes" help:"Who may call: none lets everyone who can reach the address; kubernetes asks RBAC about the bearer's service account."`
+	Namespace             string        `default:""               help:"Namespace of the Broker, whose roles decide about undeclared queues. Needed by --auth=kubernetes." placeholder:"NAMESPACE"`
 	UndeclaredQueues      string        `default:"allow"          enum:"allow,deny" help:"Whether a message may be sent to a queue that no Queue resource declares: allow or deny."`
 	RequireLeaseToken     bool          `help:"Refuse calls on a leased message that carry no lease token."`
 	MaxPayloadBytes       int           `default:"1048576"        help:"Largest payload of one message."`
@@ -29,7 +33,12 @@ func (c apiCommand) Run(ctx context.Context, logger *slog.Logger) error {
 	if err != nil {
 		return err
 	}
+	auth, err := c.auth()
+	if err != nil {
+		return err
+	}
 	return queueapi.Run(ctx, queueapi.Config{
+		Auth:                 auth,
 		DatabaseURL:          url,
 		Schema:               c.Schema,
 		MaxConns:             c.MaxConnections,
@@ -45,4 +54,16 @@ func (c apiCommand) Run(ctx context.Context, logger *slog.Logger) error {
 		DrainTimeout: c.DrainTimeout,
 		Version:      version,
 	}, logger)
+}
+
+// auth says how callers are authorised; nil means not at all.
+func (c apiCommand) auth() (*queueapi.AuthConfig, error) {
+	if c.Auth == "none" {
+		return nil, nil //nolint:nilnil // none is a choice
+	}
+	kubernetes, err := config.GetConfig()
+	if err != nil {
+		return nil, fmt.Errorf("find the Kubernetes API for --auth=%s: %w", c.Auth, err)
+	}
+	return &queueapi.AuthConfig{REST: kubernetes, Namespace: c.Namespace}, nil
 }

@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"sync/atomic"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 )
@@ -20,6 +21,8 @@ type Options struct {
 	Guard Guard
 	// Version is shown in build_info.
 	Version string
+	// Now is the clock of measurements; nil uses the system's. Messages live by the database's clock.
+	Now func() time.Time
 	// Jitter returns random numbers in [0, 1) that spread polling; nil uses math/rand.
 	Jitter func() float64
 }
@@ -31,6 +34,7 @@ type API struct {
 	limits       Limits
 	requireToken bool
 	guard        Guard
+	now          func() time.Time
 
 	hub      *hub
 	slots    slots
@@ -51,16 +55,21 @@ func New(options Options) (*API, error) {
 	if jitter == nil {
 		jitter = rand.Float64
 	}
+	now := options.Now
+	if now == nil {
+		now = time.Now //nolint:forbidigo // the one place where the system's clock comes in
+	}
 	a := &API{
 		backend:      options.Backend,
 		logger:       options.Logger,
 		limits:       limits,
 		requireToken: options.RequireLeaseToken,
 		guard:        options.Guard,
+		now:          now,
 		hub:          newHub(jitter),
 		slots:        make(slots, limits.MaxConcurrentRequests),
 		polls:        make(slots, limits.MaxLongPolls),
-		health:       newHealth(options.Backend),
+		health:       newHealth(options.Backend, now),
 	}
 	a.metrics = newMetrics(prometheus.NewRegistry(), options.Backend, a.hub, options.Version)
 	a.handler = a.newHandler()

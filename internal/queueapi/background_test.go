@@ -55,7 +55,8 @@ func TestLoopHurriesWhenThereIsMoreAndBacksOffWhileItFails(t *testing.T) {
 	if diff := cmp.Diff(want, s.waits); diff != "" {
 		t.Errorf("waits (-want +got):\n%s", diff)
 	}
-	if failed, recovered := strings.Count(logs.String(), "failed"), strings.Count(logs.String(), "recovered"); failed != 2 || recovered != 2 {
+	failed, recovered := strings.Count(logs.String(), "failed"), strings.Count(logs.String(), "recovered")
+	if failed != 2 || recovered != 2 {
 		t.Errorf("two series of failures are logged %d times, recoveries %d times", failed, recovered)
 	}
 }
@@ -87,7 +88,8 @@ func (fullSlices) FoldDepth(context.Context) error { return nil }
 func TestLoopsAskForMoreAfterAFullSlice(t *testing.T) {
 	t.Parallel()
 	m := &maintenance{
-		backend: fullSlices{}, metrics: newMetrics(prometheus.NewRegistry(), nil, newHub(func() float64 { return 0 }), "test"),
+		backend: fullSlices{},
+		metrics: newMetrics(prometheus.NewRegistry(), nil, newHub(func() float64 { return 0 }), "test"),
 	}
 	got := map[string]bool{}
 	for _, l := range m.loops() {

@@ -38,7 +38,8 @@ func (q *params) cursor(kind byte, valid func(position []byte) bool) (position [
 }
 
 func messageCursor(afterID int64) string {
-	return encodeCursor(cursorMessages, binary.BigEndian.AppendUint64(nil, uint64(afterID))) //nolint:gosec // kept bit for bit
+	position := binary.BigEndian.AppendUint64(nil, uint64(afterID)) //nolint:gosec // kept bit for bit
+	return encodeCursor(cursorMessages, position)
 }
 
 func (q *params) messageCursor() int64 {

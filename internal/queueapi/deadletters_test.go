@@ -45,7 +45,9 @@ type letter struct {
 
 // message is what the letter says of the message's contents.
 func (l letter) message() msg {
-	return msg{ID: l.Envelope.MessageID, Payload: l.OriginalBody, PayloadEncoding: l.BodyEncoding, Headers: l.OriginalHeaders}
+	return msg{
+		ID: l.Envelope.MessageID, Payload: l.OriginalBody, PayloadEncoding: l.BodyEncoding, Headers: l.OriginalHeaders,
+	}
 }
 
 type letterPage struct {
@@ -71,7 +73,8 @@ func TestEnvelope(t *testing.T) {
 	answer := s.do(http.MethodGet, letterPath("orders", id), nil).want(200)
 	got := decode[letter](answer)
 	e := got.Envelope
-	if e.MessageID != id || e.OriginalQueue != "orders" || e.FailureReason != "boom 1" || e.FailureCategory != "EXTERNAL" ||
+	if e.MessageID != id || e.OriginalQueue != "orders" || e.FailureReason != "boom 1" ||
+		e.FailureCategory != "EXTERNAL" ||
 		*e.StackTrace != "a\nb" || e.RetryCount != 2 || *e.ConsumerInstance != "w1" || *e.ConsumerVersion != "v1" ||
 		*e.FirstFailureAt >= *e.LastFailureAt {
 		t.Errorf("envelope %+v", e)
@@ -85,7 +88,8 @@ func TestEnvelope(t *testing.T) {
 	}
 	s.do(http.MethodPost, itemPath("orders", id)+"/replay", nil).want(200)
 	s.do(http.MethodGet, letterPath("orders", id), nil).problem(404, "not-found")
-	s.do(http.MethodPost, itemPath("orders", s.claim("orders").ID)+"/fail", `{"error":"again","retryable":false}`).want(200)
+	again := `{"error":"again","retryable":false}`
+	s.do(http.MethodPost, itemPath("orders", s.claim("orders").ID)+"/fail", again).want(200)
 	got = decode[letter](s.do(http.MethodGet, letterPath("orders", id), nil).want(200))
 	if got.ReplayCount != 1 || len(got.Replays) != 1 || got.Replays[0].Source != "api" || len(got.Attempts) != 3 {
 		t.Errorf("after a replay and another death: %+v", got)
@@ -100,15 +104,17 @@ func TestDeadLetterFilters(t *testing.T) {
 		body := map[string]any{"payload": name, "headers": []any{map[string]any{"name": "tenant", "value": header}}}
 		return s.dead("orders", body, report).ID
 	}
-	first := kill("first", "acme", map[string]any{"error": "timeout after 10 ms", "category": "TIMEOUT", "error_class": "A"})
+	first := kill("first", "acme", map[string]any{
+		"error": "timeout after 10 ms", "category": "TIMEOUT", "error_class": "A",
+	})
 	second := kill("second", "a:b", map[string]any{
 		"error": "100% _wrong_", "category": "mine", "consumer": map[string]any{"version": "v2"},
 	})
 	third := kill("third", "acme", map[string]any{"error": "timeout after 20 ms", "category": "TIMEOUT"})
 	s.do(http.MethodPost, itemPath("orders", third)+"/replay", nil).want(200)
 	s.claim("orders")
-	s.do(http.MethodPost, itemPath("orders", third)+"/fail", `{"error":"timeout after 30 ms","category":"TIMEOUT","retryable":false}`).
-		want(200)
+	again := `{"error":"timeout after 30 ms","category":"TIMEOUT","retryable":false}`
+	s.do(http.MethodPost, itemPath("orders", third)+"/fail", again).want(200)
 	firstLetter := decode[letter](s.do(http.MethodGet, letterPath("orders", first), nil).want(200))
 	tests := map[string][]int64{
 		"":                                       {third, second, first},
@@ -159,7 +165,8 @@ func TestDeadLetterParametersAreStrict(t *testing.T) {
 		"died_after=": "died_after:invalid_value", "replay_count=-1": "replay_count:out_of_range", "replay_count=x": "replay_count:wrong_type",
 		"header=tenant": "header:invalid_value", "header=:acme": "header:invalid_value", "header=a:b&header=c:d": "header:duplicate_field",
 		"consumer_version=": "consumer_version:invalid_value", "error_class=a&error_class=b": "error_class:duplicate_field",
-		strings.Repeat("category=a&", 21): "category:too_many", "status=dead": "status:unknown_field", "offset=1": "offset:unknown_field",
+		strings.Repeat("category=a&", 21): "category:too_many",
+		"status=dead":                     "status:unknown_field", "offset=1": "offset:unknown_field",
 	}
 	for query, want := range tests {
 		got := s.do(http.MethodGet, "/queues/orders/dead-letters?"+query, nil).problem(422, "invalid-request").fields()
@@ -199,7 +206,8 @@ func TestGroups(t *testing.T) {
 		}
 		Count int
 	}](s.do(http.MethodGet, "/queues/orders/dead-letters/groups", nil).want(200))
-	if got.Count != 2 || got.Groups[0].Count != 3 || got.Groups[0].Category != "VALIDATION" || got.Groups[0].Sample.ID != last ||
+	if got.Count != 2 || got.Groups[0].Count != 3 || got.Groups[0].Category != "VALIDATION" ||
+		got.Groups[0].Sample.ID != last ||
 		got.Groups[0].Sample.Reason != "order 2 not found" || !cmp.Equal(got.Groups[0].Versions, []string{"v0", "v1"}) {
 		t.Errorf("groups %+v", got)
 	}

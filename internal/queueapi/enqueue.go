@@ -131,7 +131,8 @@ func (in *input) payload(p *place, v strictjson.Value, encoding payloadEncoding,
 	}
 	payload, exact := v.AppendText(make([]byte, 0, len(v)))
 	if !exact {
-		in.refuse(p, codeInvalidEncoding, "must not contain an unpaired surrogate; send such bytes with payload_encoding base64")
+		in.refuse(p, codeInvalidEncoding,
+			"must not contain an unpaired surrogate; send such bytes with payload_encoding base64")
 		return nil
 	}
 	if encoding == encodingBase64 {

@@ -142,7 +142,8 @@ func (s *server) roundTrip(queue string, payload []byte) {
 	wantEncoding := "base64"
 	if utf8.Valid(payload) {
 		wantEncoding = "utf-8"
-		bodies = append(bodies, payloadOf(string(payload)), map[string]any{"payload": string(payload), "payload_encoding": "utf-8"})
+		explicit := map[string]any{"payload": string(payload), "payload_encoding": "utf-8"}
+		bodies = append(bodies, payloadOf(string(payload)), explicit)
 	}
 	for _, body := range bodies {
 		stored := s.enqueue(queue, body)
@@ -220,7 +221,8 @@ func TestHeadersKeepOrderAndDuplicates(t *testing.T) {
 func TestQueueNamesAreNormalisedAndPercentDecoded(t *testing.T) {
 	t.Parallel()
 	s := newServer(t)
-	for _, name := range []string{"a/b", "a b", "a+b", "a%2Fb", "a:b#c?d", "عربي", "...", "~", strings.Repeat("ü", 127), "é"} {
+	names := []string{"a/b", "a b", "a+b", "a%2Fb", "a:b#c?d", "عربي", "...", "~", strings.Repeat("ü", 127), "é"}
+	for _, name := range names {
 		m := s.enqueue(name, payloadOf(name))
 		if m.Queue != name {
 			t.Errorf("queue %q is called %q", name, m.Queue)
@@ -266,7 +268,8 @@ func TestAcceptedMessageComesBackIdentical(t *testing.T) {
 			"payload": base64.StdEncoding.EncodeToString(payload), "payload_encoding": "base64", "headers": headers,
 		}
 		id := s.enqueue("property", body).ID
-		dead := decode[msg](s.do(http.MethodPost, itemPath("property", s.claim("property").ID)+"/fail", `{"retryable":false}`).want(200))
+		failing := itemPath("property", s.claim("property").ID) + "/fail"
+		dead := decode[msg](s.do(http.MethodPost, failing, `{"retryable":false}`).want(200))
 		letter := decode[letter](s.do(http.MethodGet, letterPath("property", id), nil).want(200))
 		s.do(http.MethodPost, itemPath("property", id)+"/replay", nil).want(200)
 		again := s.claim("property")

@@ -112,12 +112,16 @@ func FuzzQuery(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, raw string) {
 		c := &call{r: &http.Request{URL: &url.URL{RawQuery: raw}}}
-		if err := c.parseQuery([]string{"cursor", "limit", "header", "died_after", "category", "fingerprint", "replay_count", "reason"}); err != nil {
+		known := []string{
+			"cursor", "limit", "header", "died_after", "category", "fingerprint", "replay_count", "reason",
+		}
+		if err := c.parseQuery(known); err != nil {
 			wantProblem(t, err)
 			return
 		}
 		messages := params{values: c.query}
-		if after := messages.messageCursor(); messages.err() == nil && after != 0 && messageCursor(after) != c.query.Get("cursor") {
+		after := messages.messageCursor()
+		if messages.err() == nil && after != 0 && messageCursor(after) != c.query.Get("cursor") {
 			t.Fatalf("message cursor %q is not canonical", c.query.Get("cursor"))
 		}
 		letters := params{values: c.query}

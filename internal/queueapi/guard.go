@@ -41,6 +41,7 @@ func (a *API) authorize(c *call, access auth.Access) error {
 		return newProblem(http.StatusForbidden, "forbidden", "Not allowed",
 			"The caller may not "+access.Verb+" "+access.Resource()+" of this queue. Bind a role that allows it.")
 	default:
-		return errors.Join(problemUnavailable("Who may do this could not be decided: the Kubernetes API did not answer. Retry."), err)
+		undecided := problemUnavailable("Who may do this could not be decided: the Kubernetes API did not answer. Retry.")
+		return errors.Join(undecided, err)
 	}
 }

@@ -21,6 +21,7 @@ const (
 // health knows whether the database answers and has this binary's schema.
 type health struct {
 	prober Prober
+	now    func() time.Time
 	seen   atomic.Bool
 
 	mu        sync.Mutex
@@ -28,7 +29,7 @@ type health struct {
 	err       error
 }
 
-func newHealth(prober Prober) *health { return &health{prober: prober} }
+func newHealth(prober Prober, now func() time.Time) *health { return &health{prober: prober, now: now} }
 
 // started reports that the schema has been found right at least once, so that requests may use it.
 func (h *health) started() bool { return h.seen.Load() }
@@ -37,14 +38,14 @@ func (h *health) started() bool { return h.seen.Load() }
 func (h *health) check(ctx context.Context) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if !h.checkedAt.IsZero() && time.Since(h.checkedAt) < readyFor {
+	if !h.checkedAt.IsZero() && h.now().Sub(h.checkedAt) < readyFor {
 		return h.err
 	}
 	// The answer is for others too, so it does not end with this caller.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), readyTimeout)
 	defer cancel()
 	h.err = h.prober.CheckSchema(ctx)
-	h.checkedAt = time.Now()
+	h.checkedAt = h.now()
 	if h.err == nil {
 		h.seen.Store(true)
 	}

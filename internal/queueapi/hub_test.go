@@ -64,21 +64,21 @@ func TestBackstopWakesOneWaiterPerQueue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHub(middle)
 		first, second, other := h.join("a"), h.join("a"), h.join("b")
-		time.Sleep(backstop + time.Millisecond)
+		time.Sleep(backstop + time.Millisecond) //nolint:forbidigo // the bubble's clock
 		synctest.Wait()
 		if !hinted(first) || hinted(second) || !hinted(other) {
 			t.Error("the backstop did not wake one waiter per queue")
 		}
 		h.take(first)
 		h.leave(first, false)
-		time.Sleep(backstop)
+		time.Sleep(backstop) //nolint:forbidigo // the bubble's clock
 		synctest.Wait()
 		if !hinted(second) {
 			t.Error("the backstop does not go on")
 		}
 		h.leave(second, false)
 		h.leave(other, false)
-		time.Sleep(time.Hour) // No timer is left to run.
+		time.Sleep(time.Hour) //nolint:forbidigo // no timer is left to run in the bubble
 	})
 }
 
@@ -90,7 +90,7 @@ func TestWakeAfterADelay(t *testing.T) {
 		h.wakeAfter("a", 100*time.Millisecond)
 		h.wakeAfter("a", time.Hour)
 		h.wakeAfter("nobody", time.Millisecond)
-		time.Sleep(101 * time.Millisecond)
+		time.Sleep(101 * time.Millisecond) //nolint:forbidigo // the bubble's clock
 		synctest.Wait()
 		if !hinted(w) {
 			t.Error("the delayed hint did not come")

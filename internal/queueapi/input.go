@@ -160,7 +160,8 @@ func (in *input) text(p *place, v strictjson.Value, limit int) string {
 func (in *input) leaseToken(p *place, v strictjson.Value) string {
 	token, ok := leaseToken(v)
 	if !ok {
-		in.refuse(p, codeInvalidValue, "must be the lease_token of the claim's answer; leave it out to act on the current lease")
+		in.refuse(p, codeInvalidValue,
+			"must be the lease_token of the claim's answer; leave it out to act on the current lease")
 	}
 	return token
 }

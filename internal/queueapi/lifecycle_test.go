@@ -12,7 +12,8 @@ import (
 func TestLifecycleToSuccess(t *testing.T) {
 	t.Parallel()
 	s := newServer(t)
-	answer := s.do(http.MethodPost, "/queues/orders/messages", `{"payload":"{\"a\":1}","max_retries":5}`).want(http.StatusCreated)
+	body := `{"payload":"{\"a\":1}","max_retries":5}`
+	answer := s.do(http.MethodPost, "/queues/orders/messages", body).want(http.StatusCreated)
 	m := decode[msg](answer)
 	if m.Status != "pending" || m.RetryCount != 0 || m.MaxRetries != 5 || m.RetryAfter != nil || m.LastError != nil ||
 		m.Queue != "orders" || m.Payload != `{"a":1}` || m.ID < 1 {
@@ -43,14 +44,14 @@ func TestFailuresBackOffUntilDead(t *testing.T) {
 	t.Parallel()
 	s := newServer(t)
 	s.enqueue("orders", `{"payload":"x","max_retries":5}`)
-	for n, wait := range []time.Duration{2, 4, 8, 16} {
+	for n, want := range []time.Duration{2 * time.Second, 4 * time.Second, 8 * time.Second, 16 * time.Second} {
 		m := s.claim("orders")
 		failed := decode[msg](s.do(http.MethodPost, itemPath("orders", m.ID)+"/fail", `{"error":"boom"}`).want(http.StatusOK))
 		if failed.Status != "pending" || failed.RetryCount != n+1 || *failed.LastError != "boom" {
 			t.Fatalf("failure %d: %+v", n+1, failed)
 		}
-		if got := instant(t, *failed.RetryAfter).Sub(instant(t, failed.UpdatedAt)); got != wait*time.Second {
-			t.Errorf("failure %d backs off %s, want %s", n+1, got, wait*time.Second)
+		if got := instant(t, *failed.RetryAfter).Sub(instant(t, failed.UpdatedAt)); got != want {
+			t.Errorf("failure %d backs off %s, want %s", n+1, got, want)
 		}
 		s.makeReady("orders", m.ID)
 	}
@@ -188,7 +189,9 @@ func TestBatches(t *testing.T) {
 		maps.Copy(body, more)
 		return body
 	}
-	items := []any{item(0, nil), map[string]any{"id": got.Messages[1].ID, "lease_token": "stale"}, map[string]any{"id": 1 << 40}}
+	items := []any{
+		item(0, nil), map[string]any{"id": got.Messages[1].ID, "lease_token": "stale"}, map[string]any{"id": 1 << 40},
+	}
 	done := decode[batchResults](s.do(http.MethodPost, "/queues/orders/succeed", map[string]any{"items": items}).want(200))
 	if statuses := done.statuses(); statuses != "200 409 404" {
 		t.Errorf("succeed answers %s", statuses)

@@ -217,7 +217,8 @@ func TestQueues(t *testing.T) {
 	s.claim("q00")
 	got := decode[queue](s.do(http.MethodGet, "/queues/q00", nil).want(200))
 	want := map[string]int{"pending": 0, "processing": 1, "succeeded": 0, "dead": 1}
-	if diff := cmp.Diff(want, got.Depth); diff != "" || got.OldestDeadAge == nil || *got.OldestDeadAge < 0 || got.OldestReadyAge != nil ||
+	if diff := cmp.Diff(want, got.Depth); diff != "" || got.OldestDeadAge == nil || *got.OldestDeadAge < 0 ||
+		got.OldestReadyAge != nil ||
 		got.Settings.MaxRetries != 3 || got.Declared {
 		t.Errorf("queue %+v: %s", got, diff)
 	}

@@ -49,7 +49,7 @@ func (r *responseRecorder) Unwrap() http.ResponseWriter { return r.ResponseWrite
 // wrap turns a handler into an http.HandlerFunc: request id, problems for errors and panics, metrics and log.
 func (a *API) wrap(pattern string, handle func(*call) error) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		start := time.Now()
+		start := a.now()
 		c := &call{w: &responseRecorder{ResponseWriter: w}, r: r, pattern: pattern, requestID: requestID(r.Header)}
 		w.Header()["X-Request-Id"] = []string{c.requestID}
 		if a.draining.Load() {
@@ -65,9 +65,9 @@ func (a *API) wrap(pattern string, handle func(*call) error) http.HandlerFunc {
 		if errors.Is(err, errUndelivered) || (status == 0 && c.clientGone()) {
 			status = statusClientGone
 		}
-		elapsed := time.Since(start)
+		elapsed := a.now().Sub(start)
 		a.metrics.observe(pattern, r.Method, status, elapsed)
-		a.logCall(c, status, elapsed, err)
+		a.logCall(r.Context(), c, status, elapsed, err)
 	}
 }
 
@@ -108,7 +108,7 @@ func (c *call) fail(err error) {
 	buffer := new(bytes.Buffer)
 	encoder := json.NewEncoder(buffer)
 	encoder.SetEscapeHTML(false)
-	_ = encoder.Encode(p) // A problem has only strings and integers.
+	_ = encoder.Encode(p) //nolint:errchkjson // it has only strings and integers
 	p.writeHeaders(c.w.Header())
 	c.w.Header().Set("Content-Length", strconv.Itoa(buffer.Len()))
 	c.w.WriteHeader(p.Status)
@@ -161,7 +161,7 @@ func requestID(header http.Header) string {
 
 // logCall writes one line per request: failures of the server as errors, what it cannot do now as warnings, all else
 // for debugging. Payloads, headers, error texts of workers and tokens are never in it.
-func (a *API) logCall(c *call, status int, elapsed time.Duration, err error) {
+func (a *API) logCall(ctx context.Context, c *call, status int, elapsed time.Duration, err error) {
 	level := slog.LevelDebug
 	switch {
 	case status == http.StatusServiceUnavailable:
@@ -169,7 +169,6 @@ func (a *API) logCall(c *call, status int, elapsed time.Duration, err error) {
 	case status >= http.StatusInternalServerError:
 		level = slog.LevelError
 	}
-	ctx := c.r.Context()
 	if !a.logger.Enabled(ctx, level) {
 		return
 	}

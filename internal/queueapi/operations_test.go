@@ -97,7 +97,8 @@ func TestLogsHaveTraceContextAndNoSecrets(t *testing.T) {
 		`{"error":"errorsecret","stack_trace":"stacksecret","retryable":false}`)
 	s.do(http.MethodPost, itemPath("orders", m.ID)+"/succeed", `{"lease_token":"tokensecret"}`).want(409)
 	log := s.logs.String()
-	if !contains(log, `"trace_id":"`+trace+`"`, `"span_id":"`+span+`"`, `"route":"/queues/{queue}/messages/{id}/fail"`, `"status":409`) {
+	if !contains(log, `"trace_id":"`+trace+`"`, `"span_id":"`+span+`"`,
+		`"route":"/queues/{queue}/messages/{id}/fail"`, `"status":409`) {
 		t.Errorf("log %s", log)
 	}
 	if strings.Contains(log, "secret") {

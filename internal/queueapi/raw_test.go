@@ -13,12 +13,13 @@ import (
 // raw sends a request whose path is not rewritten by a client.
 func raw(t *testing.T, url, method, path string) *response {
 	t.Helper()
-	conn, err := net.Dial("tcp", strings.TrimPrefix(url, "http://"))
+	conn, err := new(net.Dialer).DialContext(t.Context(), "tcp", strings.TrimPrefix(url, "http://"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer conn.Close()
-	if _, err := fmt.Fprintf(conn, "%s %s HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n", method, path); err != nil {
+	const request = "%s %s HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
+	if _, err := fmt.Fprintf(conn, request, method, path); err != nil {
 		t.Fatal(err)
 	}
 	answer, err := http.ReadResponse(bufio.NewReader(conn), nil)

@@ -149,7 +149,8 @@ func TestBodiesThatAreNotOneJSONObject(t *testing.T) {
 			}
 		}
 		if !strings.HasSuffix(route, "fail") {
-			got := s.do(http.MethodPost, routePath("orders", route, 1), "{\"a\":\"\xff\"}").problem(422, "invalid-request").fields()
+			path := routePath("orders", route, 1)
+			got := s.do(http.MethodPost, path, "{\"a\":\"\xff\"}").problem(422, "invalid-request").fields()
 			if diff := cmp.Diff([]string{"body:invalid_encoding"}, got); diff != "" {
 				t.Errorf("%s with bytes that are not UTF-8: %s", route, diff)
 			}
@@ -168,12 +169,14 @@ func TestUnknownAndDuplicateFieldsAreRefused(t *testing.T) {
 		if body != "{" {
 			body += ","
 		}
-		got := s.do(http.MethodPost, routePath("orders", route, 1), body+`"surprise":1}`).problem(422, "invalid-request").fields()
+		path := routePath("orders", route, 1)
+		got := s.do(http.MethodPost, path, body+`"surprise":1}`).problem(422, "invalid-request").fields()
 		if !slices.Contains(got, "surprise:unknown_field") {
 			t.Errorf("%s with an unknown field: %v", route, got)
 		}
 	}
-	got := s.do(http.MethodPost, "/queues/orders/messages", `{"payload":"a","payload":"b"}`).problem(422, "invalid-request").fields()
+	twice := `{"payload":"a","payload":"b"}`
+	got := s.do(http.MethodPost, "/queues/orders/messages", twice).problem(422, "invalid-request").fields()
 	if diff := cmp.Diff([]string{"payload:duplicate_field"}, got); diff != "" {
 		t.Error(diff)
 	}
@@ -199,7 +202,9 @@ func TestContentTypes(t *testing.T) {
 	refused := []string{
 		"text/plain", "application/x-www-form-urlencoded", "application/json; charset=latin1", "application/xml", "/", "json",
 	}
-	accepted := []string{"application/json", "application/json; charset=UTF-8", "Application/JSON", "application/merge-patch+json"}
+	accepted := []string{
+		"application/json", "application/json; charset=UTF-8", "Application/JSON", "application/merge-patch+json",
+	}
 	for _, route := range postRoutes() {
 		for _, contentType := range refused {
 			answer := post(t, s.url+routePath("orders", route, 1), http.Header{"Content-Type": {contentType}}, validBody(route))
@@ -248,8 +253,11 @@ func TestWrongTokensAreRefusedNotIgnored(t *testing.T) {
 	s := newServer(t)
 	s.enqueue("orders", payloadOf("x"))
 	m := s.claim("orders")
+	tokens := []string{
+		`null`, `7`, `""`, `{}`, `["a"]`, `true`, `"a b"`, `"\u0000"`, `"é"`, `"` + strings.Repeat("a", 129) + `"`,
+	}
 	for _, action := range []string{"succeed", "fail", "release", "extend"} {
-		for _, token := range []string{`null`, `7`, `""`, `{}`, `["a"]`, `true`, `"a b"`, `"\u0000"`, `"é"`, `"` + strings.Repeat("a", 129) + `"`} {
+		for _, token := range tokens {
 			body := fmt.Sprintf(`{"seconds":1,"lease_token":%s}`, token)
 			if action != "extend" {
 				body = fmt.Sprintf(`{"lease_token":%s}`, token)

@@ -32,7 +32,8 @@ func TestNothingInAReportKeepsItFromBeingRecorded(t *testing.T) {
 				t.Fatalf("%.80s: %+v", body, failed)
 			}
 			got := decode[letter](s.do(http.MethodGet, letterPath("orders", m.ID), nil).want(http.StatusOK))
-			if reason := got.Envelope.FailureReason; len(reason) > 4096 || !utf8.ValidString(reason) || strings.ContainsRune(reason, 0) {
+			reason := got.Envelope.FailureReason
+			if len(reason) > 4096 || !utf8.ValidString(reason) || strings.ContainsRune(reason, 0) {
 				t.Errorf("%.80s: reason %.80q", body, reason)
 			}
 		}
@@ -59,8 +60,9 @@ func TestReportsAreCoercedWithAMark(t *testing.T) {
 			return len(*m.LastError) == 4096 && strings.HasSuffix(*m.LastError, "…[cut]")
 		}},
 		{fmt.Sprintf(`{"stack_trace":%q}`, frames), func(_ msg, l letter) bool {
-			return strings.HasPrefix(*l.Envelope.StackTrace, "…[cut]\n") && strings.HasSuffix(*l.Envelope.StackTrace, "newest") &&
-				strings.Count(*l.Envelope.StackTrace, "\n") == 20
+			stack := *l.Envelope.StackTrace
+			return strings.HasPrefix(stack, "…[cut]\n") && strings.HasSuffix(stack, "newest") &&
+				strings.Count(stack, "\n") == 20
 		}},
 		{`{"stack_trace":["a","b"]}`, func(_ msg, l letter) bool { return *l.Envelope.StackTrace == "a\nb" }},
 		{`{"category":" AUTH "}`, func(m msg, _ letter) bool { return m.LastFailure.Category == "AUTH" }},
@@ -89,7 +91,8 @@ func TestRetryAfterOfAReport(t *testing.T) {
 	for value, want := range tests {
 		m := s.enqueue("retry", payloadOf("x"))
 		s.claim("retry")
-		failed := decode[msg](s.do(http.MethodPost, itemPath("retry", m.ID)+"/fail", `{"retry_after_seconds":`+value+`}`).want(200))
+		report := `{"retry_after_seconds":` + value + `}`
+		failed := decode[msg](s.do(http.MethodPost, itemPath("retry", m.ID)+"/fail", report).want(200))
 		got := time.Duration(0)
 		if failed.RetryAfter != nil {
 			got = instant(t, *failed.RetryAfter).Sub(instant(t, failed.UpdatedAt))

@@ -12,14 +12,14 @@ func (a *API) newHandler() http.Handler {
 	mux := http.NewServeMux()
 	a.register(mux, queueRoutes(), (*API).queueCall)
 	a.register(mux, operationRoutes(), func(_ *API, c *call, r route) error { return r.handle(a, c) })
-	mux.HandleFunc("/", a.wrap("none", func(c *call) error {
+	mux.HandleFunc("/", a.wrap("none", func(*call) error {
 		return problemNotFound("There is nothing at this path. The paths are listed in /openapi.json.")
 	}))
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !isCleanPath(r.URL.EscapedPath()) {
 			// The mux would answer with a redirect to another path, which might name another queue.
 			r.URL.Path, r.URL.RawPath = "/.", ""
-			a.wrap("none", func(c *call) error {
+			a.wrap("none", func(*call) error {
 				return problemNotFound("The path must not have empty, '.' or '..' segments.")
 			})(w, r)
 			return

@@ -25,8 +25,10 @@ func queueRoutes() []route {
 		item     = "/queues/{queue}/messages/{id}"
 		letters  = "/queues/{queue}/dead-letters"
 	)
-	send, receive := auth.Access{Verb: "create", Subresource: "messages"}, auth.Access{Verb: "get", Subresource: "messages"}
+	send := auth.Access{Verb: "create", Subresource: "messages"}
+	receive := auth.Access{Verb: "get", Subresource: "messages"}
 	settle := auth.Access{Verb: "update", Subresource: "messages"}
+	browse := auth.Access{Verb: "list", Subresource: "deadletters"}
 	paging := []string{"cursor", "limit"}
 	filters := append([]string{
 		"category", "fingerprint", "error_class", "reason", "consumer_version", "died_after", "died_before",
@@ -46,8 +48,8 @@ func queueRoutes() []route {
 		{http.MethodPost, item + "/extend", settle, (*API).extend, nil},
 		{http.MethodPost, item + "/release", settle, (*API).release, nil},
 		{http.MethodPost, item + "/replay", auth.Access{Verb: "update", Subresource: "deadletters"}, (*API).replay, nil},
-		{http.MethodGet, letters, auth.Access{Verb: "list", Subresource: "deadletters"}, (*API).listDeadLetters, filters},
-		{http.MethodGet, letters + "/groups", auth.Access{Verb: "list", Subresource: "deadletters"}, (*API).listGroups, []string{"limit"}},
+		{http.MethodGet, letters, browse, (*API).listDeadLetters, filters},
+		{http.MethodGet, letters + "/groups", browse, (*API).listGroups, []string{"limit"}},
 		{http.MethodGet, letters + "/{id}", auth.Access{Verb: "get", Subresource: "deadletters"}, (*API).getDeadLetter, nil},
 	}
 }

@@ -3,7 +3,6 @@ package queueapi_test
 import (
 	"context"
 	"errors"
-	"io"
 	"log/slog"
 	"net"
 	"net/http"
@@ -59,12 +58,9 @@ func (p *process) awaitReady(t *testing.T) {
 	defer ticker.Stop()
 	deadline := time.After(30 * time.Second)
 	for {
-		answer, err := http.Get(p.url + "/readyz")
-		if err == nil {
-			_ = answer.Body.Close()
-			if answer.StatusCode == http.StatusOK {
-				return
-			}
+		answer, err := tryGet(t, p.url+"/readyz")
+		if err == nil && answer.status == http.StatusOK {
+			return
 		}
 		select {
 		case <-ticker.C:
@@ -105,7 +101,7 @@ func TestRunServesSweepsAndDrains(t *testing.T) {
 	if took := time.Since(start); took > 15*time.Second {
 		t.Errorf("draining took %s", took)
 	}
-	if _, err := http.Get(p.url + "/healthz"); err == nil {
+	if _, err := tryGet(t, p.url+"/healthz"); err == nil {
 		t.Error("the process still listens")
 	}
 }
@@ -164,7 +160,9 @@ func TestRunRefusesBadConfigs(t *testing.T) {
 	}
 }
 
-// TestRunLeavesNothingBehind must not run beside other tests: it looks at all goroutines.
+// TestRunLeavesNothingBehind looks at all goroutines, so it must not run beside other tests.
+//
+//nolint:paralleltest // as above
 func TestRunLeavesNothingBehind(t *testing.T) {
 	dbURL := migrated(t)
 	before := goleak.IgnoreCurrent()
@@ -181,16 +179,25 @@ func TestRunLeavesNothingBehind(t *testing.T) {
 	goleak.VerifyNone(t, before)
 }
 
+// tryGet is a request that may fail.
+func tryGet(t *testing.T, url string) (*response, error) {
+	t.Helper()
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, http.NoBody)
+	if err != nil {
+		return nil, err
+	}
+	answer, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return nil, err
+	}
+	return read(t, answer), nil
+}
+
 func get(t *testing.T, url string) string {
 	t.Helper()
-	answer, err := http.Get(url)
+	answer, err := tryGet(t, url)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer answer.Body.Close()
-	body, err := io.ReadAll(answer.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(body)
+	return string(answer.body)
 }

@@ -119,9 +119,11 @@ func (a *API) replay(c *call) error {
 	return c.answer(http.StatusOK, newMessageJSON(&replayed))
 }
 
+// leaseField reads one more member of a body that may carry a lease token, and reports whether it knows the name.
+type leaseField func(in *input, name string, p *place, v strictjson.Value) bool
+
 // leaseBody reads a body that may carry a lease token, and the members that field knows.
-func (a *API) leaseBody(c *call, field func(in *input, name string, p *place, v strictjson.Value) bool, required ...string,
-) (store.LeaseRef, error) {
+func (a *API) leaseBody(c *call, field leaseField, required ...string) (store.LeaseRef, error) {
 	body, err := c.strictBody(maxSmallBytes)
 	if err != nil {
 		return store.LeaseRef{}, err

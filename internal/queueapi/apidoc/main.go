@@ -1,5 +1,5 @@
-// Command apidoc makes the HTTP API's reference, docs/http-api.md, from its OpenAPI document, so that the two cannot drift
-// apart.
+// Command apidoc makes the HTTP API's reference, docs/http-api.md, from its OpenAPI document, so that the two cannot
+// drift apart.
 package main
 
 import (

@@ -19,7 +19,7 @@ func TestReferenceIsCurrent(t *testing.T) {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(want, string(got)); diff != "" {
-		t.Errorf("docs/http-api.md is not what openapi.yaml says; run 'go generate ./internal/queueapi' (-want +got):\n%s", diff)
+		t.Errorf("docs/http-api.md is not what openapi.yaml says; run 'go generate ./internal/queueapi':\n%s", diff)
 	}
 }
 

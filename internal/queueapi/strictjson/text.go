@@ -29,7 +29,10 @@ func (v Value) AppendText(dst []byte) (text []byte, exact bool) {
 		}
 		dst = append(dst, rest[:escape]...)
 		rest = rest[escape:]
-		used, ok := 0, true
+		var (
+			used int
+			ok   bool
+		)
 		dst, used, ok = appendEscape(dst, rest)
 		exact = exact && ok
 		rest = rest[used:]

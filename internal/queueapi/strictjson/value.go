@@ -7,6 +7,7 @@ import (
 	"iter"
 	"math"
 	"strconv"
+	"strings"
 )
 
 // ErrSyntax is returned for bytes that are not exactly one JSON value.
@@ -83,7 +84,7 @@ func (v Value) Members() iter.Seq2[string, Value] {
 	return func(yield func(string, Value) bool) {
 		for at := skipSpace(v, 1); v[at] != '}'; {
 			end := valueEnd(v, at)
-			name, _ := Value(v[at:end]).Text()
+			name, _ := v[at:end].Text()
 			at = skipSpace(v, skipSpace(v, end)+1)
 			end = valueEnd(v, at)
 			if !yield(name, v[at:end]) {
@@ -132,7 +133,7 @@ func valueEnd(doc []byte, start int) int {
 		return containerEnd(doc, start)
 	}
 	at := start
-	for at < len(doc) && bytes.IndexByte([]byte(" \t\r\n,]}"), doc[at]) < 0 {
+	for at < len(doc) && strings.IndexByte(" \t\r\n,]}", doc[at]) < 0 {
 		at++
 	}
 	return at
