@@ -160,7 +160,7 @@ const (
 	// ReasonNotSuspended means that nothing holds the run back.
 	ReasonNotSuspended = "NotSuspended"
 
-	// ReasonCompleted means that every selected dead letter was replayed, skipped or failed, each with a record.
+	// ReasonCompleted means that every selected dead letter was replayed or skipped, each with a record.
 	ReasonCompleted = "Completed"
 
 	// ReasonNothingMatched means that no dead letter matched the selector.

@@ -148,7 +148,7 @@ type QueueRetention struct {
 	DeadSeconds int32 `json:"deadSeconds,omitempty"`
 
 	// onDeadExpiry tells what becomes of a dead letter when its time is over: 'Delete' deletes it, 'Keep' keeps it until
-	// somebody replays or discards it. Unset means 'Delete'.
+	// somebody replays it. Unset means 'Delete'.
 	// +optional
 	OnDeadExpiry DeadExpiryPolicy `json:"onDeadExpiry,omitempty"`
 }
@@ -161,7 +161,7 @@ const (
 	// DeadExpiryDelete deletes the dead letter.
 	DeadExpiryDelete DeadExpiryPolicy = "Delete"
 
-	// DeadExpiryKeep keeps the dead letter until somebody replays or discards it.
+	// DeadExpiryKeep keeps the dead letter until somebody replays it.
 	DeadExpiryKeep DeadExpiryPolicy = "Keep"
 )
 

@@ -256,8 +256,8 @@ type ReplayRun struct {
 // 0.
 type ReplayCounts struct {
 	// matched is the number of dead letters that met the selector when the run started: the selected ones, of which there
-	// are at most `limits.maxMessages`, and those skipped right away. What is neither replayed, skipped nor failed is
-	// still to do, or stayed dead because the run was cancelled.
+	// are at most `limits.maxMessages`, and those skipped right away. What is neither replayed nor skipped is still
+	// to do, or stayed dead because the run was cancelled.
 	// +required
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=9007199254740991
@@ -274,12 +274,6 @@ type ReplayCounts struct {
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=9007199254740991
 	Skipped *int64 `json:"skipped,omitempty"`
-
-	// failed is the number of letters that could not be replayed. They are still dead letters.
-	// +required
-	// +kubebuilder:validation:Minimum=0
-	// +kubebuilder:validation:Maximum=9007199254740991
-	Failed *int64 `json:"failed,omitempty"`
 }
 
 // ReplayCategory counts the selected dead letters of one failure category.
@@ -307,7 +301,6 @@ type ReplayCategory struct {
 // +kubebuilder:printcolumn:name="Matched",type=integer,JSONPath=`.status.counts.matched`
 // +kubebuilder:printcolumn:name="Replayed",type=integer,JSONPath=`.status.counts.replayed`
 // +kubebuilder:printcolumn:name="Skipped",type=integer,JSONPath=`.status.counts.skipped`
-// +kubebuilder:printcolumn:name="Failed",type=integer,JSONPath=`.status.counts.failed`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 // +kubebuilder:printcolumn:name="Mode",type=string,priority=1,JSONPath=`.spec.mode`
 // +kubebuilder:printcolumn:name="Run",type=string,priority=1,JSONPath=`.status.run.id`

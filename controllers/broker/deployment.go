@@ -117,13 +117,10 @@ func newAPIContainer(broker *v1alpha1.Broker, from source, image string) corev1.
 		Image: cmp.Or(broker.Spec.API.Image, image),
 		Args:  []string{"api"},
 		Env: []corev1.EnvVar{
-			{Name: "POD_IP", ValueFrom: &corev1.EnvVarSource{
-				FieldRef: &corev1.ObjectFieldSelector{FieldPath: "status.podIP"},
-			}},
 			fromSecret("DEADLETTER_DATABASE_URL", from),
 			{Name: "DEADLETTER_SCHEMA", Value: broker.EffectiveSchema()},
-			// The brackets make an IPv6 address an address with a port, and leave an IPv4 one what it is.
-			{Name: "DEADLETTER_LISTEN", Value: fmt.Sprintf("[$(POD_IP)]:%d", apiPort)},
+			// Every address of the pod: of either family, and the loopback one that kubectl port-forward dials.
+			{Name: "DEADLETTER_LISTEN", Value: fmt.Sprintf(":%d", apiPort)},
 			{Name: "DEADLETTER_UNDECLARED_QUEUES", Value: strings.ToLower(string(broker.EffectiveUndeclaredQueues()))},
 			{Name: "DEADLETTER_AUTH", Value: "none"},
 		},

@@ -134,6 +134,29 @@ func TestHolderKeepsTheQueueFromAnOlderOne(t *testing.T) {
 	f.awaitReady(holder)
 }
 
+func TestLoserTakesOverWhenTheHolderIsNoLongerAdmitted(t *testing.T) {
+	t.Parallel()
+	f, shared := withPlatform(t, selecting("red"))
+	f.label(map[string]string{teamLabel: "red"})
+	f.start(shared.Namespace)
+	holder := f.create("holder", func(q *v1alpha1.Queue) {
+		refTo(shared)(q)
+		q.Spec.QueueName = "orders"
+	})
+	f.awaitReady(holder)
+	loser := &v1alpha1.Queue{}
+	loser.Namespace, loser.Name, loser.Spec.QueueName = shared.Namespace, "loser", "orders"
+	loser.Spec.BrokerRef.Name = shared.Name
+	if err := f.Client.Create(t.Context(), loser); err != nil {
+		t.Fatal(err)
+	}
+	f.awaitRefused(loser, v1alpha1.ReasonConflict, kstatus.FailedStatus)
+	f.label(map[string]string{teamLabel: "blue"})
+	f.awaitRefused(holder, v1alpha1.ReasonRefNotPermitted, kstatus.FailedStatus)
+	f.awaitReady(loser)
+	f.owned("orders", loser, message.DefaultSettings().MaxRetries)
+}
+
 func TestLoserDeletesNothing(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)

@@ -28,7 +28,6 @@ func announce(object *v1alpha1.Replay, spec store.RunSpec) {
 
 // mirror shows a run in status.
 func mirror(object *v1alpha1.Replay, run store.Run) {
-	var failed int64
 	object.Status.Run = v1alpha1.ReplayRun{
 		ID:             run.Key.RunID,
 		Mode:           v1alpha1.ReplayMode(run.Mode),
@@ -38,7 +37,7 @@ func mirror(object *v1alpha1.Replay, run store.Run) {
 		CompletionTime: at(run.CompletedAt),
 	}
 	object.Status.Counts = v1alpha1.ReplayCounts{
-		Matched: &run.Matched, Replayed: &run.Replayed, Skipped: &run.Skipped, Failed: &failed,
+		Matched: &run.Matched, Replayed: &run.Replayed, Skipped: &run.Skipped,
 	}
 	object.Status.Categories = categories(run.Categories)
 	object.Status.OldestDeathTime, object.Status.NewestDeathTime = at(run.OldestDiedAt), at(run.NewestDiedAt)

@@ -4,8 +4,10 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"net"
 	"net/netip"
 	"slices"
+	"strconv"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -63,7 +65,7 @@ func (s *sources) environment(container *corev1.Container) (*environment, error)
 
 	for _, variable := range container.Env {
 		if variable.ValueFrom == nil {
-			env.set(variable.Name, expand(variable.Value, env.lookup))
+			env.set(variable.Name, s.narrow(expand(variable.Value, env.lookup)))
 
 			continue
 		}
@@ -79,6 +81,17 @@ func (s *sources) environment(container *corev1.Container) (*environment, error)
 	}
 
 	return env, nil
+}
+
+// narrow turns ":port", which means every address of the pod's own network, into that port of the pod's address: here
+// all pods share one network.
+func (s *sources) narrow(value string) string {
+	port, isEvery := strings.CutPrefix(value, ":")
+	if _, err := strconv.ParseUint(port, 10, 16); !isEvery || err != nil {
+		return value
+	}
+
+	return net.JoinHostPort(s.address.String(), port)
 }
 
 func (s *sources) addAll(env *environment, from corev1.EnvFromSource) error {

