@@ -37,6 +37,7 @@ type API struct {
 	now          func() time.Time
 
 	hub      *hub
+	bodies   *budget
 	slots    slots
 	polls    slots
 	metrics  *metrics
@@ -67,6 +68,7 @@ func New(options Options) (*API, error) {
 		guard:        options.Guard,
 		now:          now,
 		hub:          newHub(jitter),
+		bodies:       newBudget(limits.maxEnqueueBytes()),
 		slots:        make(slots, limits.MaxConcurrentRequests),
 		polls:        make(slots, limits.MaxLongPolls),
 		health:       newHealth(options.Backend, now),

@@ -42,13 +42,17 @@ func (c *call) readBody(limit int64) ([]byte, error) {
 	if c.r.ContentLength > 0 {
 		c.body.Grow(int(c.r.ContentLength) + bytes.MinRead)
 	}
-	_, err := c.body.ReadFrom(http.MaxBytesReader(c.w, c.r.Body, limit))
+	c.held = &spender{budget: c.bodies, from: http.MaxBytesReader(c.w, c.r.Body, limit)}
+	_, err := c.body.ReadFrom(c.held)
 	if tooLarge := new(http.MaxBytesError); errors.As(err, &tooLarge) {
 		return nil, c.bodyTooLarge(limit)
 	}
-	switch {
+	switch refused := new(problem); {
 	case err == nil:
 		return c.body.Bytes(), nil
+	case errors.As(err, &refused):
+		c.w.Header().Set("Connection", "close") // As in bodyTooLarge.
+		return nil, refused
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		return nil, problemRequestTimeout()
 	case errors.Is(err, io.ErrUnexpectedEOF), c.r.Context().Err() != nil:
@@ -56,6 +60,17 @@ func (c *call) readBody(limit int64) ([]byte, error) {
 	default:
 		return nil, fmt.Errorf("%w (%w)", problemBodyUnreadable(), err)
 	}
+}
+
+// dropBody gives back what the body has taken. What was read of it must not be used any more.
+func (c *call) dropBody() {
+	if c.body != nil {
+		putBuffer(c.body)
+	}
+	if c.held != nil {
+		c.held.giveBack()
+	}
+	c.body, c.held = nil, nil
 }
 
 func (c *call) bodyTooLarge(limit int64) error {

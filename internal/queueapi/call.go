@@ -27,6 +27,9 @@ type call struct {
 	id int64
 	// query holds the parameters of the URL.
 	query url.Values
+	// bodies is the budget of all bodies; held is what this one takes of it.
+	bodies *budget
+	held   *spender
 	// body is the pooled buffer that holds the request's body.
 	body *bytes.Buffer
 }

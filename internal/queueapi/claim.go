@@ -40,6 +40,7 @@ func (a *API) claim(c *call) error {
 	if err != nil {
 		return err
 	}
+	c.dropBody() // It must not be held through the wait.
 	messages, err := a.claimOrWait(c, request)
 	if err != nil {
 		return err

@@ -50,17 +50,17 @@ func (r *responseRecorder) Unwrap() http.ResponseWriter { return r.ResponseWrite
 func (a *API) wrap(pattern string, handle func(*call) error) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		start := a.now()
-		c := &call{w: &responseRecorder{ResponseWriter: w}, r: r, pattern: pattern, requestID: requestID(r.Header)}
+		c := &call{
+			w: &responseRecorder{ResponseWriter: w}, r: r, pattern: pattern, requestID: requestID(r.Header), bodies: a.bodies,
+		}
 		w.Header()["X-Request-Id"] = []string{c.requestID}
 		if a.draining.Load() {
 			w.Header().Set("Connection", "close")
 		}
 		a.metrics.inFlight.Inc()
 		defer a.metrics.inFlight.Dec()
+		defer c.dropBody()
 		err := a.protect(c, handle)
-		if c.body != nil {
-			putBuffer(c.body)
-		}
 		status := c.w.status
 		if errors.Is(err, errUndelivered) || (status == 0 && c.clientGone()) {
 			status = statusClientGone
