@@ -5,8 +5,8 @@ import (
 	"sync/atomic"
 )
 
-// budget bounds the bytes of request bodies that are held at once, whatever the number of requests: many large batches at
-// a time must not take more memory than the process has.
+// budget bounds the bytes of request bodies that are held at once, whatever the number of requests: many large batches
+// at a time must not take more memory than the process has.
 type budget struct {
 	limit int64
 	used  atomic.Int64
