@@ -7,10 +7,12 @@ import (
 	"testing"
 	"time"
 
+	"k8s.io/apimachinery/pkg/types"
 	kstatus "sigs.k8s.io/cli-utils/pkg/kstatus/status"
 
 	"deadletter.dev/deadletter/api/v1alpha1"
 	"deadletter.dev/deadletter/internal/message"
+	"deadletter.dev/deadletter/internal/pgtest"
 	"deadletter.dev/deadletter/internal/store"
 )
 
@@ -46,6 +48,18 @@ func (f *fixture) owned(name string, by *v1alpha1.Queue, maxRetries int) {
 	if (info.Owner != store.Owner{Namespace: by.Namespace, Name: by.Name}) || info.Settings.MaxRetries != maxRetries {
 		f.t.Errorf("queue %q belongs to %+v with %+v", name, info.Owner, info.Settings)
 	}
+}
+
+func TestSameNameOnAnotherBrokerIsAnotherQueue(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	other := types.NamespacedName{Namespace: f.Namespace, Name: "other"}
+	f.Connect(t, other, pgtest.Database(t))
+	f.CreateBroker(t, other, v1alpha1.AllowedNamespaces{})
+	f.awaitReady(f.create("here", named("orders")))
+	f.awaitReady(f.create("there", func(q *v1alpha1.Queue) {
+		q.Spec.QueueName, q.Spec.BrokerRef.Name = "orders", other.Name
+	}))
 }
 
 func TestQueuesCreatedTogether(t *testing.T) {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	kstatus "sigs.k8s.io/cli-utils/pkg/kstatus/status"
@@ -113,6 +114,19 @@ func (f *fixture) completed() *v1alpha1.Replay {
 	return object
 }
 
+// What has happened stays true, whatever becomes of the Queue and its database.
+func TestOutcomeOutlivesTheQueue(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	f.Bury(t, orders, 3, external)
+	object := f.completed()
+	f.remove(&v1alpha1.Queue{ObjectMeta: metav1.ObjectMeta{Namespace: f.Namespace, Name: orders}})
+	f.Gate.Close()
+	f.edit(object, func(r *v1alpha1.Replay) { r.Spec.Suspend = new(true) })
+	f.awaitSucceeded(object, v1alpha1.ReasonCompleted)
+	f.counts(object, 3, 3, 0)
+}
+
 func TestReappliedPreviewShowsTheRecord(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -165,6 +179,31 @@ func TestReplayWaitsForQueueThatIsNotAccepted(t *testing.T) {
 	f.awaitHeld(object, v1alpha1.ReasonQueueNotReady)
 	f.depth(0, 3)
 	f.remove(&v1alpha1.Queue{ObjectMeta: metav1.ObjectMeta{Namespace: f.Namespace, Name: orders}})
+	f.awaitSucceeded(object, v1alpha1.ReasonCompleted)
+	f.depth(3, 0)
+}
+
+func TestReplayWaitsForQueueWhoseBrokerIsNotReady(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	f.Bury(t, orders, 3, external)
+	f.Registry.Forget(f.Broker)
+	f.SetBroker(t, f.Broker, metav1.ConditionFalse)
+	f.eventually(func() error {
+		waiting := &v1alpha1.Queue{}
+		key := client.ObjectKey{Namespace: f.Namespace, Name: orders}
+		if err := f.Client.Get(t.Context(), key, waiting); err != nil {
+			return err
+		}
+		if !apimeta.IsStatusConditionFalse(waiting.Status.Conditions, v1alpha1.ConditionSynced) {
+			return errors.New("the Queue is still in order")
+		}
+		return nil
+	})
+	object := f.create(nil)
+	f.awaitHeld(object, v1alpha1.ReasonQueueNotReady)
+	f.Connect(t, f.Broker, f.URL)
+	f.SetBroker(t, f.Broker, metav1.ConditionTrue)
 	f.awaitSucceeded(object, v1alpha1.ReasonCompleted)
 	f.depth(3, 0)
 }

@@ -65,6 +65,8 @@ func validate(object *v1alpha1.Replay) string {
 		return "`selector` must not have criteria when `scope` is 'All'."
 	case !all && criteria == 0:
 		return "`selector` must have at least one criterion, or `scope` 'All' to select every dead letter of the queue."
+	case isYearOne(selector.DiedAfter) || isYearOne(selector.DiedBefore):
+		return "`selector.diedAfter` and `selector.diedBefore` must be later than the first moment of the year 1."
 	case strings.ContainsRune(selector.ErrorContains, 0):
 		return "`selector.errorContains` must not contain the character NUL: no stored error does."
 	case object.EffectiveMode() != v1alpha1.ReplayPreview && object.EffectiveMode() != v1alpha1.ReplayExecute:
@@ -73,3 +75,6 @@ func validate(object *v1alpha1.Replay) string {
 		return ""
 	}
 }
+
+// isYearOne tells a time that was set to the zero time, which a filter takes for none: it would select everything.
+func isYearOne(t *metav1.Time) bool { return t != nil && t.IsZero() }
