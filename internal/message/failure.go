@@ -64,23 +64,42 @@ type Report struct {
 	// RetryAfter, when set, replaces the backoff of this failure; it is held to [0, MaxDelay].
 	RetryAfter *time.Duration
 	Consumer   Consumer
+
+	prepared *Failure
+}
+
+// Prepare does the costly part of NewFailure beforehand: cleaning and fingerprinting a thousand reports takes a while,
+// which nobody should wait for with messages locked.
+func (r Report) Prepare() Report {
+	failure := NewFailure(r, Consumer{}, time.Time{})
+	r.prepared = &failure
+	return r
 }
 
 // NewFailure cleans a report into a storable failure. held is who claimed the message, for reports that do not say.
 func NewFailure(report Report, held Consumer, at time.Time) Failure {
+	failure := clean(report)
+	failure.At = at
+	if failure.Consumer.Instance == "" {
+		failure.Consumer.Instance = held.Instance
+	}
+	if failure.Consumer.Version == "" {
+		failure.Consumer.Version = held.Version
+	}
+	return failure
+}
+
+// clean is the report as a failure, as it was prepared or else now.
+func clean(report Report) Failure {
+	if report.prepared != nil {
+		return *report.prepared
+	}
 	failure := Failure{
 		Reason:     Clean(report.Reason, MaxReasonBytes),
 		Category:   NewCategory(report.Category),
 		ErrorClass: Clean(report.ErrorClass, MaxErrorClassBytes),
 		StackTrace: Clean(lastLines(report.StackTrace, MaxStackFrames), MaxStackBytes),
 		Consumer:   NewConsumer(report.Consumer),
-		At:         at,
-	}
-	if failure.Consumer.Instance == "" {
-		failure.Consumer.Instance = held.Instance
-	}
-	if failure.Consumer.Version == "" {
-		failure.Consumer.Version = held.Version
 	}
 	failure.Fingerprint = Fingerprint(failure.Category, failure.Reason)
 	return failure

@@ -61,6 +61,8 @@ type Message struct {
 	Queue string
 	// Payload is opaque: any bytes, NUL included, returned identical.
 	Payload []byte
+	// PayloadSize is the size of the whole payload in bytes; a list cuts long ones.
+	PayloadSize int
 	// Headers are the producer's, in order, duplicates kept.
 	Headers []Header
 	// Status is the lifecycle state.

@@ -150,7 +150,7 @@ const (
 	// claimSlice is how many messages are claimed by one statement.
 	claimSlice = 100
 	// claimBytes is the size of payloads after which a claim asks for no more.
-	claimBytes = 16 << 20
+	claimBytes = 4 << 20
 )
 
 // claimNow claims what is ready, up to Max messages and about claimBytes of payload. It never claims for a client that
@@ -163,7 +163,7 @@ func (a *API) claimNow(c *call, params store.ClaimParams) ([]message.Message, er
 		size    int
 	)
 	for remaining := params.Max; remaining > 0 && size < claimBytes && !c.clientGone(); {
-		params.Max = min(remaining, claimSlice)
+		params.Max, params.MaxBytes = min(remaining, claimSlice), claimBytes-size
 		slice, err := a.backend.Claim(ctx, c.queue, params)
 		if err != nil {
 			if len(claimed) > 0 {

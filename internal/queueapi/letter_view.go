@@ -101,7 +101,7 @@ func newLetterJSON(letter *store.DeadLetter) letterJSON {
 			MessageID: m.ID, OriginalQueue: m.Queue, RetryCount: m.RetryCount, FirstFailureAt: utcOrNil(m.FirstFailureAt),
 		},
 		OriginalHeaders: newHeadersJSON(m.Headers),
-		BodySize:        len(m.Payload),
+		BodySize:        m.PayloadSize,
 		MaxRetries:      m.MaxRetries,
 		DeliveryCount:   m.DeliveryCount,
 		ReplayCount:     m.ReplayCount,
@@ -134,11 +134,11 @@ func newLetterJSON(letter *store.DeadLetter) letterJSON {
 // newListedLetterJSON is a dead letter as a list shows it: a long body is cut, and the stack traces of its attempts are
 // left to the letter's own page.
 func newListedLetterJSON(letter *store.DeadLetter) letterJSON {
-	shown, cut := preview(letter.Message.Payload)
+	shown, cut := preview(&letter.Message)
 	listed := *letter
 	listed.Message.Payload = shown
 	view := newLetterJSON(&listed)
-	view.BodySize, view.BodyTruncated = len(letter.Message.Payload), cut
+	view.BodyTruncated = cut
 	for i := range view.Attempts {
 		if view.Attempts[i].Failure != nil {
 			view.Attempts[i].Failure.StackTrace = nil

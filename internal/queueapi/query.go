@@ -131,7 +131,7 @@ func (q *params) instant(name string) time.Time {
 		return time.Time{}
 	}
 	at, err := time.Parse(time.RFC3339Nano, raw)
-	if err != nil || at.UTC().Year() < firstYear || at.UTC().Year() > lastYear {
+	if err != nil || at.IsZero() || at.UTC().Year() < firstYear || at.UTC().Year() > lastYear {
 		q.refuse(name, codeInvalidValue,
 			"must be an RFC 3339 time such as 2026-01-31T08:00:00Z ('+' is written %%2B in a URL)")
 		return time.Time{}

@@ -24,15 +24,13 @@ func encodePayload(payload []byte) (string, payloadEncoding) {
 	return base64.StdEncoding.EncodeToString(payload), encodingBase64
 }
 
-// previewBytes is how much of a payload a list shows, so that a page of the largest messages stays small.
-const previewBytes = 64 << 10
-
-// preview cuts a payload for a list, at a character boundary where there is one, so that text stays text.
-func preview(payload []byte) (shown []byte, cut bool) {
-	if len(payload) <= previewBytes {
-		return payload, false
+// preview is the payload that a list shows of a message: all of it, or the start that the store returned, cut at a
+// character boundary where there is one, so that text stays text.
+func preview(m *message.Message) (shown []byte, cut bool) {
+	if len(m.Payload) == m.PayloadSize || len(m.Payload) < utf8.UTFMax {
+		return m.Payload, len(m.Payload) < m.PayloadSize
 	}
-	shown = payload[:previewBytes]
+	shown = m.Payload
 	for back := 1; back < utf8.UTFMax; back++ {
 		if start := len(shown) - back; utf8.RuneStart(shown[start]) {
 			if !utf8.FullRune(shown[start:]) {
@@ -127,7 +125,7 @@ func newStateJSON(m *message.Message) stateJSON {
 }
 
 func newMessageJSON(m *message.Message) messageJSON {
-	view := messageJSON{stateJSON: newStateJSON(m), PayloadSize: len(m.Payload), Headers: newHeadersJSON(m.Headers)}
+	view := messageJSON{stateJSON: newStateJSON(m), PayloadSize: m.PayloadSize, Headers: newHeadersJSON(m.Headers)}
 	view.Payload, view.PayloadEncoding = encodePayload(m.Payload)
 	return view
 }
@@ -143,12 +141,11 @@ func newClaimedJSON(m *message.Message) messageJSON {
 
 // newListedJSON is a message as a list shows it: a long payload is cut.
 func newListedJSON(m *message.Message) messageJSON {
-	shown, cut := preview(m.Payload)
-	size := len(m.Payload)
+	shown, cut := preview(m)
 	listed := *m
 	listed.Payload = shown
 	view := newMessageJSON(&listed)
-	view.PayloadSize, view.PayloadTruncated = size, cut
+	view.PayloadTruncated = cut
 	return view
 }
 

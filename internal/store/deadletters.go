@@ -11,7 +11,8 @@ import (
 
 const queueIDSQL = "(SELECT id FROM {schema}.queue WHERE name = $1)"
 
-// DeadLetters returns a page of a queue's dead letters, newest death first, from after the cursor on.
+// DeadLetters returns a page of a queue's dead letters, newest death first, from after the cursor on. Payloads are cut to
+// PreviewBytes.
 func (s *Store) DeadLetters(
 	ctx context.Context, queue string, filter DeadLetterFilter, after DeadLetterCursor, limit int,
 ) (DeadLetterPage, error) {
@@ -22,7 +23,7 @@ func (s *Store) DeadLetters(
 	if !after.DiedAt.IsZero() {
 		where += " AND (m.dead_at, m.id) < (" + args.add(after.DiedAt) + ", " + args.add(after.ID) + ")"
 	}
-	statement := "SELECT " + messageColumns + " FROM {schema}.message m WHERE " + where +
+	statement := "SELECT " + previewColumns + " FROM {schema}.message m WHERE " + where +
 		" ORDER BY m.dead_at DESC, m.id DESC LIMIT " + args.add(limit+1)
 	rows, err := collect(ctx, s.pool, messageOf(queue), s.sql(statement), args...)
 	if err != nil {

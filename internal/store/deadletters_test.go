@@ -210,3 +210,26 @@ func TestGroups(t *testing.T) {
 		t.Fatalf("groups of no queue: %+v, %v", groups, err)
 	}
 }
+
+// Letters of one batch die at the same moment.
+func TestDeadLetterPagesSplitOneMoment(t *testing.T) {
+	t.Parallel()
+	d := newDatabase(t)
+	d.bury(t, make([]death, 5)...)
+	d.exec(t, "UPDATE deadletter.message SET dead_at = now()")
+	seen := map[int64]bool{}
+	cursor := store.DeadLetterCursor{}
+	for range 5 {
+		page, err := d.DeadLetters(t.Context(), orders, store.DeadLetterFilter{}, cursor, 1)
+		if err != nil || len(page.Letters) != 1 {
+			t.Fatalf("page of %d letters, %v", len(page.Letters), err)
+		}
+		seen[page.Letters[0].Message.ID] = true
+		if page.Next != nil {
+			cursor = *page.Next
+		}
+	}
+	if len(seen) != 5 {
+		t.Fatalf("%d of 5 letters were listed", len(seen))
+	}
+}

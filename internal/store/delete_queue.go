@@ -25,10 +25,7 @@ DELETE FROM {schema}.message WHERE id IN (
     SELECT id FROM {schema}.message WHERE queue_id = $1 AND (status = 'succeeded' OR NOT $3)
     ORDER BY id LIMIT $2 FOR UPDATE
 )`
-	// Inserts wait for this lock, and then find the queue gone. FOR UPDATE above waits for claims and settlements of
-	// single messages; this lock does so for the rest.
-	lockMessagesSQL = `LOCK TABLE {schema}.message IN SHARE ROW EXCLUSIVE MODE`
-	dropDepthSQL    = `
+	dropDepthSQL = `
 WITH folded AS (DELETE FROM {schema}.depth WHERE queue_id = $1)
 DELETE FROM {schema}.depth_delta WHERE queue_id = $1`
 	dropQueueSQL = `DELETE FROM {schema}.queue WHERE id = $1`
@@ -37,15 +34,27 @@ DELETE FROM {schema}.depth_delta WHERE queue_id = $1`
 // DeleteQueue removes a queue with all its messages, in slices, until it is gone or ctx ends; what was removed stays
 // removed and a later call goes on. With onlyIfEmpty, a queue that holds any message that has not succeeded is left as
 // it is: ErrQueueNotEmpty. An absent queue is no error; one that another resource declares is ErrNotOwner.
+//
+// Other queues never wait for it: it locks what is this queue's alone.
 func (s *Store) DeleteQueue(ctx context.Context, name string, owner Owner, onlyIfEmpty bool) error {
+	d := deletion{Store: s, name: name, owner: owner, onlyIfEmpty: onlyIfEmpty}
+	steps := []func(context.Context, pgx.Tx) (bool, error){d.cancelRuns, d.deleteSlice, d.dropIfVacant}
 	for {
 		gone := false
-		err := s.inTx(ctx, func(ctx context.Context, tx pgx.Tx) (err error) {
-			gone, err = s.deleteSlice(ctx, tx, name, owner, onlyIfEmpty)
-			return err
-		})
-		if err != nil {
-			return fmt.Errorf("delete queue: %w", err)
+		for _, step := range steps {
+			more := true
+			for more && !gone {
+				err := s.inTx(ctx, func(ctx context.Context, tx pgx.Tx) (err error) {
+					more, err = step(ctx, tx)
+					if errors.Is(err, errQueueGone) {
+						gone, err = true, nil
+					}
+					return err
+				})
+				if err != nil {
+					return fmt.Errorf("delete queue: %w", err)
+				}
+			}
 		}
 		if gone {
 			return nil
@@ -53,52 +62,89 @@ func (s *Store) DeleteQueue(ctx context.Context, name string, owner Owner, onlyI
 	}
 }
 
-// deleteSlice removes one slice of the queue's messages, or the queue when none is left, and reports the latter.
-func (s *Store) deleteSlice(ctx context.Context, tx pgx.Tx, name string, owner Owner, onlyIfEmpty bool) (bool, error) {
+// errQueueGone ends a deletion.
+var errQueueGone = errors.New("queue is gone")
+
+// deletion is the removal of one queue. Each step is a transaction of its own and reports whether it is to be repeated.
+type deletion struct {
+	*Store
+
+	name        string
+	owner       Owner
+	onlyIfEmpty bool
+}
+
+// lockQueue locks the queue's row and checks that it may be deleted.
+func (d deletion) lockQueue(ctx context.Context, tx pgx.Tx) (int64, error) {
 	var (
 		id   int64
 		have Owner
 	)
-	err := tx.QueryRow(ctx, s.sql(queueOwnerSQL+" FOR UPDATE"), name).Scan(&id, &have.Namespace, &have.Name)
+	err := tx.QueryRow(ctx, d.sql(queueOwnerSQL+" FOR UPDATE"), d.name).Scan(&id, &have.Namespace, &have.Name)
 	switch {
 	case errors.Is(err, pgx.ErrNoRows):
-		return true, nil
+		return 0, errQueueGone
 	case err != nil:
-		return false, err //nolint:wrapcheck // wrapped by the caller
-	case have != owner && have != Owner{}:
-		return false, ErrNotOwner
+		return 0, err //nolint:wrapcheck // wrapped by the caller
+	case have != d.owner && have != Owner{}:
+		return 0, ErrNotOwner
 	}
-	if onlyIfEmpty {
-		unfinished, err := s.exists(ctx, tx, unfinishedSQL, id)
+	if d.onlyIfEmpty {
+		unfinished, err := d.exists(ctx, tx, unfinishedSQL, id)
 		if err != nil {
-			return false, err
+			return 0, err
 		}
 		if unfinished {
-			return false, ErrQueueNotEmpty
+			return 0, ErrQueueNotEmpty
 		}
 	}
-	tag, err := tx.Exec(ctx, s.sql(deleteSliceSQL), id, deleteSlice, onlyIfEmpty)
-	if err != nil || tag.RowsAffected() == deleteSlice {
-		return false, err //nolint:wrapcheck // wrapped by the caller
-	}
-	return s.dropIfVacant(ctx, tx, id)
+	return id, nil
 }
 
-// dropIfVacant removes the queue's own rows if it holds no message and, by the lock, can get none.
-func (s *Store) dropIfVacant(ctx context.Context, tx pgx.Tx, id int64) (bool, error) {
-	if _, err := tx.Exec(ctx, s.sql(lockMessagesSQL)); err != nil {
+// cancelRuns ends the queue's replay runs. It comes first, with no message locked: a run's step locks the run before
+// its messages. A run that starts later finds its letters gone and skips them.
+func (d deletion) cancelRuns(ctx context.Context, tx pgx.Tx) (bool, error) {
+	id, err := d.lockQueue(ctx, tx)
+	if err != nil {
+		return false, err
+	}
+	_, err = tx.Exec(ctx, d.sql(cancelQueueRunsSQL), id)
+	return false, err //nolint:wrapcheck // wrapped by the caller
+}
+
+// deleteSlice removes one slice of the queue's messages.
+func (d deletion) deleteSlice(ctx context.Context, tx pgx.Tx) (bool, error) {
+	id, err := d.lockQueue(ctx, tx)
+	if err != nil {
+		return false, err
+	}
+	tag, err := tx.Exec(ctx, d.sql(deleteSliceSQL), id, deleteSlice, d.onlyIfEmpty)
+	return tag.RowsAffected() == deleteSlice, err //nolint:wrapcheck // wrapped by the caller
+}
+
+// dropIfVacant removes the queue's own rows if it holds no message and, by the queue's lock, can get none. It takes the
+// lock of the fold too, which would otherwise bring back the depth.
+func (d deletion) dropIfVacant(ctx context.Context, tx pgx.Tx) (bool, error) {
+	if err := d.lock(ctx, tx, foldLock); err != nil {
+		return false, err
+	}
+	if _, err := tx.Exec(ctx, "SELECT pg_advisory_xact_lock($1)", d.queueLock(d.name)); err != nil {
 		return false, err //nolint:wrapcheck // wrapped by the caller
 	}
-	occupied, err := s.exists(ctx, tx, occupiedSQL, id)
+	id, err := d.lockQueue(ctx, tx)
+	if err != nil {
+		return false, err
+	}
+	occupied, err := d.exists(ctx, tx, occupiedSQL, id)
 	if err != nil || occupied {
 		return false, err
 	}
-	for _, statement := range []string{cancelQueueRunsSQL, dropDepthSQL, dropQueueSQL} {
-		if _, err := tx.Exec(ctx, s.sql(statement), id); err != nil {
+	for _, statement := range []string{dropDepthSQL, dropQueueSQL} {
+		if _, err := tx.Exec(ctx, d.sql(statement), id); err != nil {
 			return false, err //nolint:wrapcheck // wrapped by the caller
 		}
 	}
-	return true, nil
+	return false, nil
 }
 
 func (s *Store) exists(ctx context.Context, tx pgx.Tx, statement string, id int64) (found bool, err error) {

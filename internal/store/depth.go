@@ -10,6 +10,9 @@ import (
 // foldLimit is how many deltas one fold takes.
 const foldLimit = 50_000
 
+// foldLock is held while deltas are folded.
+const foldLock = "fold"
+
 const foldDepthSQL = `
 WITH taken AS (
     DELETE FROM {schema}.depth_delta WHERE ctid = ANY (ARRAY(SELECT ctid FROM {schema}.depth_delta LIMIT $1))
@@ -24,7 +27,7 @@ ON CONFLICT (queue_id) DO UPDATE SET
 // FoldDepth adds the appended deltas to the counters. One process at a time does it; the others return at once.
 func (s *Store) FoldDepth(ctx context.Context) error {
 	err := s.inTx(ctx, func(ctx context.Context, tx pgx.Tx) error {
-		mine, err := s.tryLock(ctx, tx, "fold")
+		mine, err := s.tryLock(ctx, tx, foldLock)
 		if err != nil || !mine {
 			return err
 		}

@@ -43,7 +43,7 @@ type Engine interface {
 	ExpireLeases(ctx context.Context, limit int) (int, error)
 	// Get returns one message.
 	Get(ctx context.Context, queue string, id int64) (message.Message, error)
-	// List returns a page of a queue's messages, oldest id first.
+	// List returns a page of a queue's messages, oldest id first, with payloads cut to PreviewBytes.
 	List(ctx context.Context, queue string, params ListParams) (Page, error)
 }
 
@@ -61,6 +61,9 @@ type NewMessage struct {
 type ClaimParams struct {
 	// Max is the most messages to lease, 1 to 1,000.
 	Max int
+	// MaxBytes is the size of payloads after which no further message is leased; 0 means 4 MiB. One message is always
+	// leased, however large.
+	MaxBytes int
 	// VisibilityTimeout is how long to hold them, or 0 for the queue's.
 	VisibilityTimeout time.Duration
 	Consumer          message.Consumer

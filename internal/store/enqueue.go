@@ -7,12 +7,13 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/jackc/pgx/v5"
+
 	"deadletter.dev/deadletter/internal/message"
 )
 
-// The queue's row is read by the same statement that inserts, so that a queue that is deleted meanwhile takes no
-// message: DeleteQueue locks the table before its last look, and this statement then finds no queue and inserts
-// nothing.
+// An accepted message must be in a queue that exists. An enqueue shares the queue's lock, which DeleteQueue takes alone
+// for its last look; after that, this statement, which reads the queue's row itself, finds none and inserts nothing.
 const enqueueSQL = `
 WITH q AS (
     SELECT id, max_retries FROM {schema}.queue WHERE name = $1 AND (owner_name IS NOT NULL OR NOT $6)
@@ -44,7 +45,7 @@ func (s *Store) Enqueue(ctx context.Context, queue string, messages []NewMessage
 	ctx, cancel := s.bound(ctx)
 	defer cancel()
 	for range createAttempts {
-		rows, err := collect(ctx, s.pool, messageOf(queue), s.sql(enqueueSQL), args...)
+		rows, err := s.insert(ctx, queue, args)
 		if err != nil {
 			return nil, fmt.Errorf("enqueue: %w", err)
 		}
@@ -61,6 +62,20 @@ func (s *Store) Enqueue(ctx context.Context, queue string, messages []NewMessage
 	}
 	return nil, fmt.Errorf("enqueue: %w", errQueueVanishes)
 }
+
+// insert runs the lock and the insert in one transaction and one round trip.
+func (s *Store) insert(ctx context.Context, queue string, args []any) (rows []messageRow, err error) {
+	batch := &pgx.Batch{}
+	batch.Queue("SELECT pg_advisory_xact_lock_shared($1)", s.queueLock(queue))
+	batch.Queue(s.sql(enqueueSQL), args...).Query(func(result pgx.Rows) (err error) {
+		rows, err = pgx.CollectRows(result, messageOf(queue))
+		return err //nolint:wrapcheck // wrapped by the caller
+	})
+	return rows, s.pool.SendBatch(ctx, batch).Close() //nolint:wrapcheck // wrapped by the caller
+}
+
+// queueLock is the key of the advisory lock that enqueues share and the end of a queue excludes.
+func (s *Store) queueLock(queue string) int64 { return advisoryKey("queue:"+queue, s.schema) }
 
 func (s *Store) enqueueArgs(queue string, messages []NewMessage) ([]any, error) {
 	payloads := make([][]byte, len(messages))

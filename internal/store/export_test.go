@@ -11,7 +11,7 @@ type Statement struct {
 // HotStatements are the statements whose cost must not grow with the size of the queue.
 func (s *Store) HotStatements(queue string, id int64) map[string]Statement {
 	return map[string]Statement{
-		"claim":            {s.sql(claimSQL), []any{queue, 10, int64(0), "", ""}},
+		"claim":            {s.sql(claimSQL), []any{queue, 10, int64(0), "", "", 1 << 20}},
 		"succeed":          {s.sql(succeedSQL), []any{queue, []int64{id}, []string{""}}},
 		"lock held":        {s.sql(lockHeldSQL), []any{queue, []int64{id}, []string{""}}},
 		"expired leases":   {s.sql(lockExpiredSQL), []any{10}},
@@ -30,4 +30,10 @@ func (s *Store) HotStatements(queue string, id int64) map[string]Statement {
 func (s *Store) Setting(ctx context.Context, name string) (value string, err error) {
 	err = s.pool.QueryRow(ctx, "SELECT current_setting($1)", name).Scan(&value)
 	return value, err
+}
+
+// SettingSource returns where a session of the store's has a setting from.
+func (s *Store) SettingSource(ctx context.Context, name string) (source string, err error) {
+	err = s.pool.QueryRow(ctx, "SELECT source FROM pg_settings WHERE name = $1", name).Scan(&source)
+	return source, err
 }

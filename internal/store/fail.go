@@ -72,7 +72,7 @@ func (s *Store) Fail(ctx context.Context, queue string, failures []FailedLease) 
 	for i, failure := range failures {
 		leases[i] = failure.LeaseRef
 		if _, twice := reports[failure.ID]; !twice {
-			reports[failure.ID] = failure.Report
+			reports[failure.ID] = failure.Report.Prepare()
 		}
 	}
 	var results []Settled

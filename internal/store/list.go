@@ -27,13 +27,13 @@ func (s *Store) Get(ctx context.Context, queue string, id int64) (message.Messag
 }
 
 // Two statements rather than one with an optional status, so that each walks its own index in id order.
-const (
+var (
 	listSQL = `
-SELECT ` + messageColumns + ` FROM {schema}.message m
+SELECT ` + previewColumns + ` FROM {schema}.message m
 WHERE m.queue_id = (SELECT id FROM {schema}.queue WHERE name = $1) AND m.id > $2
 ORDER BY m.id LIMIT $3 OFFSET $4`
 	listByStatusSQL = `
-SELECT ` + messageColumns + ` FROM {schema}.message m
+SELECT ` + previewColumns + ` FROM {schema}.message m
 WHERE m.queue_id = (SELECT id FROM {schema}.queue WHERE name = $1) AND m.id > $2 AND m.status = $5
 ORDER BY m.id LIMIT $3 OFFSET $4`
 )

@@ -226,3 +226,32 @@ func TestDepthAges(t *testing.T) {
 		t.Fatalf("depth is %+v", got)
 	}
 }
+
+// Deleting a queue holds up nobody else, not even while a vacuum keeps the table's lock, and deadlocks with nobody.
+func TestDeleteQueueLocksOnlyItsQueue(t *testing.T) {
+	t.Parallel()
+	d := newDatabase(t)
+	d.bury(t, make([]death, 20)...)
+	run := d.startRun(t, runSpec("1"))
+	tx, err := d.raw.Begin(t.Context())
+	if err != nil {
+		t.Fatalf("begin: %v", err)
+	}
+	defer func() { _ = tx.Rollback(t.Context()) }()
+	if _, err := tx.Exec(t.Context(), "LOCK TABLE deadletter.message IN SHARE UPDATE EXCLUSIVE MODE"); err != nil {
+		t.Fatalf("lock as a vacuum does: %v", err)
+	}
+	var group errgroup.Group
+	group.Go(func() error {
+		for {
+			run, err := d.StepRun(t.Context(), run.ID, 1)
+			if err != nil || run.State != store.RunRunning {
+				return err
+			}
+		}
+	})
+	group.Go(func() error { return d.DeleteQueue(t.Context(), orders, owner, false) })
+	if err := group.Wait(); err != nil {
+		t.Fatalf("delete beside a step and a vacuum: %v", err)
+	}
+}

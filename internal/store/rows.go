@@ -3,6 +3,8 @@ package store
 import (
 	"encoding/json"
 	"fmt"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -11,10 +13,17 @@ import (
 )
 
 // messageColumns is what scanMessage reads, of a message m.
-const messageColumns = `m.id, m.payload, m.headers, m.status, m.retry_count, m.max_retries, m.delivery_count,
+const messageColumns = `m.id, m.payload, octet_length(m.payload), m.headers, m.status, m.retry_count, m.max_retries, m.delivery_count,
 	m.replay_count, m.attempt_count, m.ready_at, m.delayed, m.lease_token::text, m.lease_expires_at, m.claimed_at,
 	m.claimed_by, m.claimed_version, m.failure_reason, m.failure_category, m.fingerprint, m.error_class, m.failed_by,
 	m.failed_version, m.first_failure_at, m.last_failure_at, m.dead_at, m.created_at, m.updated_at`
+
+// PreviewBytes is how much of a payload a list returns, so that a page of the largest messages stays small.
+const PreviewBytes = 64 << 10
+
+// previewColumns is messageColumns with the payload cut to PreviewBytes.
+var previewColumns = strings.Replace(messageColumns, "m.payload,",
+	"substring(m.payload from 1 for "+strconv.Itoa(PreviewBytes)+"),", 1)
 
 // messageRow is a message with what only the store needs of it.
 type messageRow struct {
@@ -71,7 +80,7 @@ func scanMessage(row pgx.CollectableRow, queue string, more ...any) (messageRow,
 		failed             failureColumns
 	)
 	err := row.Scan(append([]any{
-		&m.ID, &m.Payload, &headers, &m.Status, &m.RetryCount, &m.MaxRetries, &m.DeliveryCount,
+		&m.ID, &m.Payload, &m.PayloadSize, &headers, &m.Status, &m.RetryCount, &m.MaxRetries, &m.DeliveryCount,
 		&m.ReplayCount, &m.attemptCount, &m.readyAt, &delayed, &token, &expires, &m.claimedAt,
 		&claimedBy, &version, &failed.reason, &failed.category, &failed.fingerprint, &failed.class, &failed.instance,
 		&failed.version, &m.FirstFailureAt, &failed.at, &m.DeadAt, &m.CreatedAt, &m.UpdatedAt,

@@ -18,6 +18,10 @@ func TestCommitsAreDurableWhateverTheDefault(t *testing.T) {
 		if got, err := fresh.Setting(t.Context(), "synchronous_commit"); err != nil || got != want {
 			t.Fatalf("set to %s: sessions have %s, want %s (%v)", set, got, want, err)
 		}
+		// Set in the session, it does not follow a later change of the default.
+		if source, err := fresh.SettingSource(t.Context(), "synchronous_commit"); err != nil || source != "session" {
+			t.Fatalf("set to %s: it comes from %q (%v)", set, source, err)
+		}
 	}
 }
 

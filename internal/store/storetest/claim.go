@@ -51,6 +51,17 @@ var claimTests = map[string]func(*testing.T, Fixture){
 			t.Fatalf("claimed %d", len(claimed))
 		}
 	},
+	"StopsAtMaxBytesButGivesOne": func(t *testing.T, f Fixture) {
+		big := store.NewMessage{Payload: make([]byte, 1000)}
+		f.enqueue(t, big, big, big)
+		for _, c := range []struct{ maxBytes, want int }{{1500, 2}, {1, 1}} {
+			held, err := f.Claim(t.Context(), queue, store.ClaimParams{Max: 10, MaxBytes: c.maxBytes})
+			wantErr(t, err, nil)
+			if len(held) != c.want {
+				t.Fatalf("claimed %d messages within %d bytes, want %d", len(held), c.maxBytes, c.want)
+			}
+		}
+	},
 	"PausedQueueGivesNothing": func(t *testing.T, f Fixture) {
 		settings := message.DefaultSettings()
 		settings.State = message.Paused

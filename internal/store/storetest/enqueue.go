@@ -32,7 +32,7 @@ var enqueueTests = map[string]func(*testing.T, Fixture){
 	"StartsPendingWithDefaults": func(t *testing.T, f Fixture) {
 		m := f.enqueueN(t, 1)[0]
 		want := message.Message{
-			ID: m.ID, Queue: queue, Payload: []byte("0"), Status: message.Pending, MaxRetries: 3,
+			ID: m.ID, Queue: queue, Payload: []byte("0"), PayloadSize: 1, Status: message.Pending, MaxRetries: 3,
 			CreatedAt: m.CreatedAt, UpdatedAt: m.CreatedAt,
 		}
 		if diff := cmp.Diff(want, m); diff != "" {

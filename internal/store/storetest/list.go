@@ -57,6 +57,14 @@ var listTests = map[string]func(*testing.T, Fixture){
 			t.Fatalf("page is %+v", page)
 		}
 	},
+	"CutsLongPayloads": func(t *testing.T, f Fixture) {
+		f.enqueue(t, store.NewMessage{Payload: make([]byte, store.PreviewBytes+1)})
+		page, err := f.List(t.Context(), queue, store.ListParams{Limit: 1})
+		wantErr(t, err, nil)
+		if m := page.Messages[0]; len(m.Payload) != store.PreviewBytes || m.PayloadSize != store.PreviewBytes+1 {
+			t.Fatalf("listed %d of %d bytes", len(m.Payload), m.PayloadSize)
+		}
+	},
 	"UnknownQueueIsEmpty": func(t *testing.T, f Fixture) {
 		page, err := f.List(t.Context(), queue, store.ListParams{Limit: 10})
 		wantErr(t, err, nil)
