@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -243,4 +244,22 @@ func TestManyWorkersHoldNothingTwice(t *testing.T) {
 		})
 	}
 	group.Wait()
+}
+
+func TestClaimOfLargePayloadsIsBounded(t *testing.T) {
+	t.Parallel()
+	s := newServer(t)
+	const total = 9
+	large := strings.Repeat("x", 1<<20)
+	for range total {
+		s.enqueue("orders", payloadOf(large))
+	}
+	seen := 0
+	for claims := 1; seen < total; claims++ {
+		got := decode[claimed](s.do(http.MethodPost, "/queues/orders/claim", `{"max":1000}`).want(200))
+		if count := len(got.Messages); count < 1 || count > 5 || claims > total {
+			t.Fatalf("claim %d answers %d messages of 1 MiB", claims, count)
+		}
+		seen += len(got.Messages)
+	}
 }
