@@ -46,8 +46,8 @@ type QueueSpec struct {
 	// +kubebuilder:validation:Maximum=43200
 	VisibilityTimeoutSeconds int32 `json:"visibilityTimeoutSeconds,omitempty"`
 
-	// maxDeliveries is how many claims a message may see before it is a dead letter of category 'POISON', whether its
-	// workers report failures or not. Unset means 10.
+	// maxDeliveries is how many claims a message may see before it is a dead letter: of the category that its worker
+	// reports, or 'POISON' when its lease runs out. Unset means 10.
 	// +optional
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=1000

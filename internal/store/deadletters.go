@@ -11,8 +11,8 @@ import (
 
 const queueIDSQL = "(SELECT id FROM {schema}.queue WHERE name = $1)"
 
-// DeadLetters returns a page of a queue's dead letters, newest death first, from after the cursor on. Payloads are cut to
-// PreviewBytes.
+// DeadLetters returns a page of a queue's dead letters, newest death first, from after the cursor on. Payloads are cut
+// to PreviewBytes.
 func (s *Store) DeadLetters(
 	ctx context.Context, queue string, filter DeadLetterFilter, after DeadLetterCursor, limit int,
 ) (DeadLetterPage, error) {

@@ -13,7 +13,8 @@ import (
 )
 
 // messageColumns is what scanMessage reads, of a message m.
-const messageColumns = `m.id, m.payload, octet_length(m.payload), m.headers, m.status, m.retry_count, m.max_retries, m.delivery_count,
+const messageColumns = `m.id, m.payload, octet_length(m.payload), m.headers, m.status, m.retry_count,
+	m.max_retries, m.delivery_count,
 	m.replay_count, m.attempt_count, m.ready_at, m.delayed, m.lease_token::text, m.lease_expires_at, m.claimed_at,
 	m.claimed_by, m.claimed_version, m.failure_reason, m.failure_category, m.fingerprint, m.error_class, m.failed_by,
 	m.failed_version, m.first_failure_at, m.last_failure_at, m.dead_at, m.created_at, m.updated_at`

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -125,8 +126,8 @@ func prepareConn(config *pgx.ConnConfig, application string, timeout time.Durati
 }
 
 // requireDurableCommits overrules a server or role default that would let an accepted message be lost in a crash of the
-// database. Every stronger setting is kept. It is set in any case, so that a session does not follow a later change of the
-// default either.
+// database. Every stronger setting is kept. It is set in any case, so that a session does not follow a later change of
+// the default either.
 func requireDurableCommits(ctx context.Context, conn *pgx.Conn) error {
 	const statement = `SELECT set_config('synchronous_commit',
 		coalesce(nullif(current_setting('synchronous_commit'), 'off'), 'on'), false)`
@@ -213,7 +214,7 @@ func IsUnavailable(err error) bool {
 		// Connection (08), resources (53), operator intervention (57), a deadlock's victim (40), a lock that was not to be
 		// had in time (55P03), and a read-only standby (25006).
 		class := pgErr.Code[:2]
-		return class == "08" || class == "40" || class == "53" || class == "57" || pgErr.Code == "25006" || pgErr.Code == "55P03"
+		return slices.Contains([]string{"08", "40", "53", "57"}, class) || pgErr.Code == "25006" || pgErr.Code == "55P03"
 	}
 	var connectErr *pgconn.ConnectError
 	return errors.As(err, &connectErr) || pgconn.Timeout(err) || errors.Is(err, context.DeadlineExceeded) ||

@@ -17,7 +17,8 @@ var replayTests = map[string]func(*testing.T, Fixture){
 		m, err := f.Replay(t.Context(), queue, dead.ID)
 		wantErr(t, err, nil)
 		want := message.Message{
-			ID: dead.ID, Queue: queue, Payload: dead.Payload, PayloadSize: 1, Status: message.Pending, MaxRetries: dead.MaxRetries,
+			ID: dead.ID, Queue: queue, Payload: dead.Payload, PayloadSize: 1, Status: message.Pending,
+			MaxRetries:  dead.MaxRetries,
 			ReplayCount: 1, FirstFailureAt: dead.FirstFailureAt, CreatedAt: dead.CreatedAt, UpdatedAt: m.UpdatedAt,
 		}
 		if diff := cmp.Diff(want, m); diff != "" {
