@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -169,7 +170,7 @@ func (s *Server) launch(ctx context.Context) error {
 			return nil
 		}
 
-		if !started.alive() && !portFree(s.details.Port) {
+		if !started.alive() && ctx.Err() == nil && (!portFree(s.details.Port) || s.heldByTheDead()) {
 			continue
 		}
 
@@ -188,6 +189,14 @@ func (s *Server) answers(ctx context.Context) bool {
 	}
 
 	return conn.Close(ctx) == nil
+}
+
+// heldByTheDead tells that the server gave up because the kernel was still taking down what a killed one had: it is a
+// matter of moments.
+func (s *Server) heldByTheDead() bool {
+	const complaint = "pre-existing shared memory block"
+
+	return strings.Contains(s.tail(func(line string) bool { return strings.Contains(line, complaint) }), complaint)
 }
 
 // URL returns the address of one of the server's databases, for the superuser.
