@@ -9,8 +9,6 @@ import (
 	"deadletter.dev/deadletter/internal/message"
 )
 
-const queueIDSQL = "(SELECT id FROM {schema}.queue WHERE name = $1)"
-
 // DeadLetters returns a page of a queue's dead letters, newest death first, from after the cursor on. Payloads are cut
 // to PreviewBytes.
 func (s *Store) DeadLetters(
@@ -138,7 +136,7 @@ const groupsSQL = `
 WITH grouped AS (
     SELECT m.fingerprint, count(*) AS letters, min(m.dead_at) AS first, max(m.dead_at) AS last
     FROM {schema}.message m
-    WHERE m.queue_id = (SELECT id FROM {schema}.queue WHERE name = $1) AND m.status = 'dead'
+    WHERE m.queue_id = ` + queueIDSQL + ` AND m.status = 'dead'
     GROUP BY m.fingerprint ORDER BY letters DESC, m.fingerprint LIMIT $2
 )
 SELECT g.fingerprint, sample.failure_category, g.letters, g.first, g.last, sample.id, sample.failure_reason,
@@ -146,14 +144,14 @@ SELECT g.fingerprint, sample.failure_category, g.letters, g.first, g.last, sampl
 FROM grouped g
 CROSS JOIN LATERAL (
     SELECT m.id, m.failure_category, m.failure_reason FROM {schema}.message m
-    WHERE m.queue_id = (SELECT id FROM {schema}.queue WHERE name = $1) AND m.status = 'dead'
+    WHERE m.queue_id = ` + queueIDSQL + ` AND m.status = 'dead'
         AND m.fingerprint = g.fingerprint
     ORDER BY m.dead_at DESC, m.id DESC LIMIT 1
 ) sample
 LEFT JOIN LATERAL (
     SELECT array_agg(v.failed_version ORDER BY v.failed_version) AS list FROM (
         SELECT DISTINCT m.failed_version FROM {schema}.message m
-        WHERE m.queue_id = (SELECT id FROM {schema}.queue WHERE name = $1) AND m.status = 'dead'
+        WHERE m.queue_id = ` + queueIDSQL + ` AND m.status = 'dead'
             AND m.fingerprint = g.fingerprint AND m.failed_version <> ''
         ORDER BY m.failed_version LIMIT $3
     ) v

@@ -125,11 +125,10 @@ func (d deletion) deleteSlice(ctx context.Context, tx pgx.Tx) (bool, error) {
 // dropIfVacant removes the queue's own rows if it holds no message and, by the queue's lock, can get none. It takes the
 // lock of the fold too, which would otherwise bring back the depth.
 func (d deletion) dropIfVacant(ctx context.Context, tx pgx.Tx) (bool, error) {
-	if err := d.lock(ctx, tx, foldLock); err != nil {
-		return false, err
-	}
-	if _, err := tx.Exec(ctx, "SELECT pg_advisory_xact_lock($1)", d.queueLock(d.name)); err != nil {
-		return false, err //nolint:wrapcheck // wrapped by the caller
+	for _, purpose := range []string{foldLock, queueLock(d.name)} {
+		if err := d.lock(ctx, tx, purpose); err != nil {
+			return false, err
+		}
 	}
 	id, err := d.lockQueue(ctx, tx)
 	if err != nil {

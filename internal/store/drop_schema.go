@@ -38,8 +38,8 @@ func DropSchema(ctx context.Context, options MigrateOptions) (dropped bool, err 
 }
 
 func (m migrator) drop(ctx context.Context) (bool, error) {
-	if _, err := m.conn.Exec(ctx, "SELECT pg_advisory_lock($1)", advisoryKey("migrate", m.schema)); err != nil {
-		return false, fmt.Errorf("wait for migrators: %w", err)
+	if err := m.lock(ctx); err != nil {
+		return false, err
 	}
 	var exists bool
 	err := m.conn.QueryRow(ctx, "SELECT EXISTS (SELECT FROM pg_namespace WHERE nspname = $1)", m.schema).Scan(&exists)

@@ -66,7 +66,7 @@ func (s *Store) Enqueue(ctx context.Context, queue string, messages []NewMessage
 // insert runs the lock and the insert in one transaction and one round trip.
 func (s *Store) insert(ctx context.Context, queue string, args []any) (rows []messageRow, err error) {
 	batch := &pgx.Batch{}
-	batch.Queue("SELECT pg_advisory_xact_lock_shared($1)", s.queueLock(queue))
+	batch.Queue("SELECT pg_advisory_xact_lock_shared($1)", advisoryKey(queueLock(queue), s.schema))
 	batch.Queue(s.sql(enqueueSQL), args...).Query(func(result pgx.Rows) (err error) {
 		rows, err = pgx.CollectRows(result, messageOf(queue))
 		return err //nolint:wrapcheck // wrapped by the caller
@@ -74,8 +74,8 @@ func (s *Store) insert(ctx context.Context, queue string, args []any) (rows []me
 	return rows, s.pool.SendBatch(ctx, batch).Close() //nolint:wrapcheck // wrapped by the caller
 }
 
-// queueLock is the key of the advisory lock that enqueues share and the end of a queue excludes.
-func (s *Store) queueLock(queue string) int64 { return advisoryKey("queue:"+queue, s.schema) }
+// queueLock is held by enqueues together, and by the end of the queue alone.
+func queueLock(queue string) string { return "queue:" + queue }
 
 func (s *Store) enqueueArgs(queue string, messages []NewMessage) ([]any, error) {
 	payloads := make([][]byte, len(messages))

@@ -9,7 +9,7 @@ import (
 
 const getSQL = `
 SELECT ` + messageColumns + ` FROM {schema}.message m
-WHERE m.queue_id = (SELECT id FROM {schema}.queue WHERE name = $1) AND m.id = $2`
+WHERE m.queue_id = ` + queueIDSQL + ` AND m.id = $2`
 
 // Get implements Engine.
 func (s *Store) Get(ctx context.Context, queue string, id int64) (message.Message, error) {
@@ -30,11 +30,11 @@ func (s *Store) Get(ctx context.Context, queue string, id int64) (message.Messag
 var (
 	listSQL = `
 SELECT ` + previewColumns + ` FROM {schema}.message m
-WHERE m.queue_id = (SELECT id FROM {schema}.queue WHERE name = $1) AND m.id > $2
+WHERE m.queue_id = ` + queueIDSQL + ` AND m.id > $2
 ORDER BY m.id LIMIT $3 OFFSET $4`
 	listByStatusSQL = `
 SELECT ` + previewColumns + ` FROM {schema}.message m
-WHERE m.queue_id = (SELECT id FROM {schema}.queue WHERE name = $1) AND m.id > $2 AND m.status = $5
+WHERE m.queue_id = ` + queueIDSQL + ` AND m.id > $2 AND m.status = $5
 ORDER BY m.id LIMIT $3 OFFSET $4`
 )
 

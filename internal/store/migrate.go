@@ -116,8 +116,8 @@ type migrator struct {
 }
 
 func (m migrator) run(ctx context.Context, progress func(int, string)) (MigrateResult, error) {
-	if _, err := m.conn.Exec(ctx, "SELECT pg_advisory_lock($1)", advisoryKey("migrate", m.schema)); err != nil {
-		return MigrateResult{}, fmt.Errorf("wait for other migrators: %w", err)
+	if err := m.lock(ctx); err != nil {
+		return MigrateResult{}, err
 	}
 	applied, err := m.applied(ctx)
 	if err != nil {
@@ -137,6 +137,14 @@ func (m migrator) run(ctx context.Context, progress func(int, string)) (MigrateR
 		result.To = next.version
 	}
 	return result, m.validate(ctx)
+}
+
+// lock makes migrators of one schema take turns, until the session ends.
+func (m migrator) lock(ctx context.Context) error {
+	if _, err := m.conn.Exec(ctx, "SELECT pg_advisory_lock($1)", advisoryKey("migrate", m.schema)); err != nil {
+		return fmt.Errorf("wait for other migrators: %w", err)
+	}
+	return nil
 }
 
 // applied returns the checksums of the migrations in the database, in order.

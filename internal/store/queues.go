@@ -18,6 +18,9 @@ var (
 	ErrQueueNotEmpty = errors.New("queue is not empty")
 )
 
+// queueIDSQL is the id of the queue named by parameter $1.
+const queueIDSQL = `(SELECT id FROM {schema}.queue WHERE name = $1)`
+
 // settingsScan are scan targets for queueColumns.
 type settingsScan struct {
 	s                                                   message.Settings

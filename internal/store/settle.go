@@ -13,7 +13,7 @@ import (
 
 // heldSQL is the fence, of a message m and an item (id, token): the lease is current and, if the call carries a token,
 // it is that lease's. Each statement locks in id order, so that batches do not deadlock.
-const heldSQL = `m.queue_id = (SELECT id FROM {schema}.queue WHERE name = $1)
+const heldSQL = `m.queue_id = ` + queueIDSQL + `
 	AND m.status = 'processing' AND m.lease_expires_at > now()
 	AND (item.token = '' OR m.lease_token::text = item.token)`
 
@@ -87,7 +87,7 @@ func (s *Store) settled(ctx context.Context, db querier, queue string, leases []
 const refusalSQL = `
 SELECT m.id, m.status = 'processing' AND m.lease_expires_at > now(), coalesce(m.lease_token::text, '')
 FROM {schema}.message m
-WHERE m.queue_id = (SELECT id FROM {schema}.queue WHERE name = $1) AND m.id = ANY ($2)`
+WHERE m.queue_id = ` + queueIDSQL + ` AND m.id = ANY ($2)`
 
 // refusals returns a function that says why a lease is not held.
 func (s *Store) refusals(ctx context.Context, db querier, queue string, leases []LeaseRef,
