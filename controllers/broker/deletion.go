@@ -17,6 +17,7 @@ import (
 
 	"deadletter.dev/deadletter/api/v1alpha1"
 	"deadletter.dev/deadletter/controllers/databases"
+	"deadletter.dev/deadletter/controllers/finalizer"
 	"deadletter.dev/deadletter/controllers/status"
 	"deadletter.dev/deadletter/internal/store"
 )
@@ -57,12 +58,7 @@ func (r *Reconciler) finalize(ctx context.Context, broker *v1alpha1.Broker) (ctr
 	before := broker.DeepCopy()
 	controllerutil.RemoveFinalizer(broker, v1alpha1.Finalizer)
 
-	patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
-	if err := r.Client.Patch(ctx, broker, patch, status.FieldOwner); client.IgnoreNotFound(err) != nil {
-		return ctrl.Result{}, fmt.Errorf("write finalizers: %w", err)
-	}
-
-	return ctrl.Result{}, nil
+	return ctrl.Result{}, client.IgnoreNotFound(finalizer.Write(ctx, r.Client, broker, before))
 }
 
 // drop removes the schema. What makes that impossible for good ends it with a Warning; a database that does not answer

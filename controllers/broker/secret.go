@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	"deadletter.dev/deadletter/api/v1alpha1"
+	"deadletter.dev/deadletter/controllers/finalizer"
 	"deadletter.dev/deadletter/controllers/status"
 )
 
@@ -201,10 +202,5 @@ func (r *Reconciler) keepFinalizer(ctx context.Context, broker *v1alpha1.Broker)
 		return nil
 	}
 
-	patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
-	if err := r.Client.Patch(ctx, broker, patch, status.FieldOwner); err != nil {
-		return fmt.Errorf("write finalizers: %w", err)
-	}
-
-	return nil
+	return finalizer.Write(ctx, r.Client, broker, before)
 }

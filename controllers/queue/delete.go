@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	"deadletter.dev/deadletter/api/v1alpha1"
+	"deadletter.dev/deadletter/controllers/finalizer"
 	"deadletter.dev/deadletter/controllers/status"
 	"deadletter.dev/deadletter/internal/store"
 )
@@ -41,7 +42,7 @@ func (r *Reconciler) delete(ctx context.Context, queue *v1alpha1.Queue) (ctrl.Re
 	}
 	before := queue.DeepCopy()
 	controllerutil.RemoveFinalizer(queue, v1alpha1.Finalizer)
-	return ctrl.Result{}, client.IgnoreNotFound(r.patchFinalizers(ctx, queue, before))
+	return ctrl.Result{}, client.IgnoreNotFound(finalizer.Write(ctx, r.Client, queue, before))
 }
 
 // dispose is done when nothing holds the Queue any more. A Queue deletes only what is its own: one that was never

@@ -17,6 +17,7 @@ import (
 
 	"deadletter.dev/deadletter/api/v1alpha1"
 	"deadletter.dev/deadletter/controllers/databases"
+	"deadletter.dev/deadletter/controllers/finalizer"
 	"deadletter.dev/deadletter/controllers/status"
 	"deadletter.dev/deadletter/internal/store"
 )
@@ -61,7 +62,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	}
 	before := queue.DeepCopy()
 	if controllerutil.AddFinalizer(queue, v1alpha1.Finalizer) {
-		if err := r.patchFinalizers(ctx, queue, before); err != nil {
+		if err := finalizer.Write(ctx, r.Client, queue, before); err != nil {
 			return ctrl.Result{}, err
 		}
 	}
@@ -82,14 +83,6 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		fmt.Sprintf("The queue %q is served by Broker %q.", name, broker.Name))
 	outcome, err := r.sync(ctx, pass, queue, broker, name)
 	return pass.Finish(ctx, outcome, err)
-}
-
-func (r *Reconciler) patchFinalizers(ctx context.Context, queue, before *v1alpha1.Queue) error {
-	patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
-	if err := r.Client.Patch(ctx, queue, patch, status.FieldOwner); err != nil {
-		return fmt.Errorf("write finalizers: %w", err)
-	}
-	return nil
 }
 
 // place decides which physical queue of which Broker is the Queue's, or why there is none.

@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	"deadletter.dev/deadletter/api/v1alpha1"
+	"deadletter.dev/deadletter/controllers/finalizer"
 	"deadletter.dev/deadletter/controllers/status"
 	"deadletter.dev/deadletter/internal/store"
 )
@@ -44,7 +45,7 @@ func (r *Reconciler) delete(ctx context.Context, object *v1alpha1.Replay) (ctrl.
 	r.progress.forget(object.UID)
 	before := object.DeepCopy()
 	controllerutil.RemoveFinalizer(object, v1alpha1.Finalizer)
-	return ctrl.Result{}, client.IgnoreNotFound(r.patchFinalizers(ctx, object, before))
+	return ctrl.Result{}, client.IgnoreNotFound(finalizer.Write(ctx, r.Client, object, before))
 }
 
 // part is done when the database knows what is to become of the run, or has been waited for long enough.

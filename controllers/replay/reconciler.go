@@ -13,6 +13,7 @@ import (
 
 	"deadletter.dev/deadletter/api/v1alpha1"
 	"deadletter.dev/deadletter/controllers/databases"
+	"deadletter.dev/deadletter/controllers/finalizer"
 	"deadletter.dev/deadletter/controllers/status"
 	"deadletter.dev/deadletter/internal/replay"
 	"deadletter.dev/deadletter/internal/store"
@@ -71,7 +72,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	}
 	before := object.DeepCopy()
 	if controllerutil.AddFinalizer(object, v1alpha1.Finalizer) {
-		if err := r.patchFinalizers(ctx, object, before); err != nil {
+		if err := finalizer.Write(ctx, r.Client, object, before); err != nil {
 			return ctrl.Result{}, err
 		}
 	}
@@ -104,14 +105,6 @@ func (r *Reconciler) confirm(ctx context.Context, object *v1alpha1.Replay) error
 	}
 	if err != nil {
 		return fmt.Errorf("read Replay: %w", err)
-	}
-	return nil
-}
-
-func (r *Reconciler) patchFinalizers(ctx context.Context, object, before *v1alpha1.Replay) error {
-	patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
-	if err := r.Client.Patch(ctx, object, patch, status.FieldOwner); err != nil {
-		return fmt.Errorf("write finalizers: %w", err)
 	}
 	return nil
 }
