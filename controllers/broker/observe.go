@@ -1,6 +1,7 @@
 package broker
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 
@@ -45,6 +46,15 @@ func (r *Reconciler) observe(ctx context.Context, w *work) (status.Outcome, erro
 		state.outcome = status.Wait(0, v1alpha1.ReasonProgressing, rollingOut)
 	}
 
+	if !state.outcome.IsDone() {
+		why, err := r.hindrance(ctx, w.broker, componentAPI)
+		if err != nil {
+			return status.Outcome{}, err
+		}
+
+		state.add(cmp.Or(replicaFailure(&deployment), why))
+	}
+
 	w.pass.Set(v1alpha1.ConditionAvailable, state.available, state.reason, state.message)
 
 	return state.outcome, nil
@@ -55,6 +65,15 @@ type rollout struct {
 	available       metav1.ConditionStatus
 	reason, message string
 	outcome         status.Outcome
+}
+
+// add tells what keeps the pods from working. A rollout that is held up leaves alone what is available.
+func (s *rollout) add(why string) {
+	if s.available != metav1.ConditionTrue {
+		s.message += why
+	}
+
+	s.outcome = s.outcome.With(why).Again(hindrancePoll)
 }
 
 // judge reads a Deployment the way `kubectl rollout status` does, and tells availability apart from progress: while a

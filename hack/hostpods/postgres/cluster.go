@@ -11,6 +11,14 @@ import (
 	"strings"
 )
 
+// anybody may come from anywhere, with a password.
+//
+//nolint:dupword // every database, every user
+const anybody = `
+host	all	all	0.0.0.0/0	scram-sha-256
+host	all	all	::/0	scram-sha-256
+`
+
 // initialise makes the database where there is none yet. It appears under its name only when it is complete.
 func (c *contract) initialise(who account, out io.Writer) error {
 	if _, err := os.Stat(filepath.Join(c.data, "PG_VERSION")); !errors.Is(err, fs.ErrNotExist) {
@@ -67,7 +75,7 @@ func (c *contract) initdb(who account, dir string, out io.Writer) error {
 		return err
 	}
 
-	_, err = hba.WriteString("\nhost all all 0.0.0.0/0 scram-sha-256\nhost all all ::/0 scram-sha-256\n")
+	_, err = hba.WriteString(anybody)
 
 	return errors.Join(err, hba.Close())
 }
