@@ -30,12 +30,13 @@ type call struct {
 	// bodies is the budget of all bodies; held is what this one takes of it.
 	bodies *budget
 	held   *spender
-	// body is the pooled buffer that holds the request's body.
+	// body is the pooled buffer that holds the request's body, and sent are its bytes.
 	body *bytes.Buffer
+	sent []byte
 }
 
 // queueCall runs a route that reaches queues: what the path names must be possible names, the caller must be allowed,
-// and there must be room.
+// the body must have arrived, and there must be room.
 func (a *API) queueCall(c *call, r route) error {
 	if err := c.parsePath(); err != nil {
 		return err
@@ -43,16 +44,19 @@ func (a *API) queueCall(c *call, r route) error {
 	if !a.health.started() {
 		return problemUnavailable("The server has not reached its database yet.")
 	}
-	if !a.slots.tryTake() {
-		return problemOverloaded()
-	}
-	defer a.slots.give()
 	if err := a.authorize(c, r.access); err != nil {
 		return err
 	}
 	if err := c.parseQuery(r.params); err != nil {
 		return err
 	}
+	if err := c.receive(r.body, a.limits); err != nil {
+		return err
+	}
+	if !a.slots.tryTake() {
+		return problemOverloaded()
+	}
+	defer a.slots.give()
 	return r.handle(a, c)
 }
 

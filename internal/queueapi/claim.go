@@ -32,7 +32,7 @@ type (
 
 // claim leases messages, and waits for some if asked to.
 func (a *API) claim(c *call) error {
-	body, err := c.strictBody(maxSmallBytes)
+	body, err := c.strictBody()
 	if err != nil {
 		return err
 	}
