@@ -3,7 +3,6 @@ package store
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 
@@ -17,6 +16,7 @@ import (
 const enqueueSQL = `
 WITH q AS (
     SELECT id, max_retries FROM {schema}.queue WHERE name = $1 AND (owner_name IS NOT NULL OR NOT $6)
+        AND (closed_until IS NULL OR closed_until < now())
 ), new AS (
     SELECT * FROM unnest($2::bytea[], $3::text[], $4::int[], $5::bigint[])
         WITH ORDINALITY AS n (payload, headers, max_retries, delay_ms, position)
@@ -27,11 +27,6 @@ SELECT q.id, 'pending', new.payload, new.headers::json, coalesce(nullif(new.max_
     now() + new.delay_ms * interval '1 millisecond', new.delay_ms > 0, now(), now()
 FROM q, new ORDER BY new.position
 RETURNING ` + messageColumns
-
-// createAttempts bounds how often an enqueue meets a queue that is deleted under it.
-const createAttempts = 3
-
-var errQueueVanishes = errors.New("queue is being deleted again and again")
 
 // Enqueue implements Engine.
 func (s *Store) Enqueue(ctx context.Context, queue string, messages []NewMessage) ([]message.Message, error) {
@@ -44,34 +39,35 @@ func (s *Store) Enqueue(ctx context.Context, queue string, messages []NewMessage
 	}
 	ctx, cancel := s.bound(ctx)
 	defer cancel()
-	for range createAttempts {
-		rows, err := s.insert(ctx, queue, args)
-		if err != nil {
-			return nil, fmt.Errorf("enqueue: %w", err)
-		}
-		if len(rows) > 0 {
-			slices.SortFunc(rows, func(a, b messageRow) int { return cmp.Compare(a.ID, b.ID) })
-			return plain(rows), nil
-		}
-		if s.denyUndeclared {
-			return nil, ErrUndeclaredQueue
-		}
-		if err := s.createQueue(ctx, queue); err != nil {
-			return nil, err
-		}
+	rows, err := s.insert(ctx, queue, args, false)
+	if err == nil && len(rows) == 0 && !s.denyUndeclared {
+		rows, err = s.insert(ctx, queue, args, true)
 	}
-	return nil, fmt.Errorf("enqueue: %w", errQueueVanishes)
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("enqueue: %w", err)
+	case len(rows) == 0:
+		return nil, ErrUndeclaredQueue
+	}
+	slices.SortFunc(rows, func(a, b messageRow) int { return cmp.Compare(a.ID, b.ID) })
+	return plain(rows), nil
 }
 
-// insert runs the lock and the insert in one transaction and one round trip.
-func (s *Store) insert(ctx context.Context, queue string, args []any) (rows []messageRow, err error) {
+// insert runs the lock and the insert in one transaction and one round trip. With create it also makes the queue, with
+// the default settings, unless it is there: under the lock nobody can delete it before it has its messages.
+func (s *Store) insert(ctx context.Context, queue string, args []any, create bool) (rows []messageRow, err error) {
 	batch := &pgx.Batch{}
 	batch.Queue("SELECT pg_advisory_xact_lock_shared($1)", advisoryKey(queueLock(queue), s.schema))
+	if create {
+		settings := append([]any{queue}, settingsArgs(message.DefaultSettings())...)
+		batch.Queue(s.sql(createQueueSQL), settings...)
+	}
 	batch.Queue(s.sql(enqueueSQL), args...).Query(func(result pgx.Rows) (err error) {
 		rows, err = pgx.CollectRows(result, messageOf(queue))
 		return err //nolint:wrapcheck // wrapped by the caller
 	})
-	return rows, s.pool.SendBatch(ctx, batch).Close() //nolint:wrapcheck // wrapped by the caller
+	err = s.pool.SendBatch(ctx, batch).Close()
+	return rows, err //nolint:wrapcheck // wrapped by the caller
 }
 
 // queueLock is held by enqueues together, and by the end of the queue alone.
@@ -102,15 +98,6 @@ INSERT INTO {schema}.queue (name, max_retries, backoff_initial_ms, backoff_facto
     on_dead_expiry)
 VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)
 ON CONFLICT (name) DO NOTHING`
-
-// createQueue makes an undeclared queue with the default settings, unless it is there.
-func (s *Store) createQueue(ctx context.Context, name string) error {
-	args := append([]any{name}, settingsArgs(message.DefaultSettings())...)
-	if _, err := s.pool.Exec(ctx, s.sql(createQueueSQL), args...); err != nil {
-		return fmt.Errorf("create queue: %w", err)
-	}
-	return nil
-}
 
 // settingsArgs are the parameters from max_retries to on_dead_expiry.
 func settingsArgs(settings message.Settings) []any {
