@@ -123,7 +123,7 @@ func problemOf(err error) *problem {
 	case errors.As(err, &p):
 		return p
 	case errors.Is(err, store.ErrNotFound):
-		return problemNotFound("There is no such message or queue, or the message is not in the state that this path shows.")
+		return problemNotFound("There is no message with this id in this queue.")
 	case errors.Is(err, store.ErrStaleLease):
 		return conflict("stale-lease", "The lease is no longer yours",
 			"The lease_token is not the current lease's: it expired or was given back. Nothing was changed. Drop this work.")
