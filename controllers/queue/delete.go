@@ -117,7 +117,7 @@ func (r *Reconciler) unreachable(
 
 func (r *Reconciler) isTerminating(ctx context.Context, namespace string) (bool, error) {
 	object := namespaceMetadata()
-	err := r.Client.Get(ctx, client.ObjectKey{Name: namespace}, object)
+	err := r.Namespaces.Get(ctx, client.ObjectKey{Name: namespace}, object)
 	if apierrors.IsNotFound(err) {
 		return true, nil
 	}
