@@ -72,7 +72,8 @@ func TestClaimIsGivenBackWhenTheAnswerCannotBeWritten(t *testing.T) {
 	api := newStubAPI(t, backend, slog.New(slog.DiscardHandler))
 	for _, body := range []string{"", `{"max":1}`, `{"wait_seconds":1}`} {
 		before := backend.released.Load()
-		request := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/queues/orders/claim", strings.NewReader(body))
+		const path = "/queues/orders/claim"
+		request := httptest.NewRequestWithContext(t.Context(), http.MethodPost, path, strings.NewReader(body))
 		api.ServeHTTP(brokenWriter{httptest.NewRecorder()}, request)
 		if given := backend.released.Load() - before; given != 1 {
 			t.Errorf("after the claim %q, %d messages were given back, want 1", body, given)
