@@ -42,17 +42,23 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	if err := os.MkdirAll(opts.Out, 0o755); err != nil {
 		return err
 	}
+	progress := report.NewProgress(out, quietLimit)
+	defer progress.Stop()
 	if opts.Binary == "" {
-		fmt.Fprintln(out, "building the product from", opts.root)
+		progress.Step("build the product from %s", opts.root)
 		if opts.Binary, err = server.Build(ctx, opts.root, opts.Out); err != nil {
 			return err
 		}
 	}
-	return measureAll(ctx, opts, out)
+	return measureAll(ctx, opts, progress, out)
 }
 
-func measureAll(ctx context.Context, opts options, out io.Writer) (err error) {
-	bench, err := scenario.New(ctx, opts.Options, out)
+// quietLimit is how long nothing may be said.
+const quietLimit = 4 * time.Second
+
+func measureAll(ctx context.Context, opts options, progress *report.Progress, out io.Writer) (err error) {
+	progress.Step("start Postgres")
+	bench, err := scenario.New(ctx, opts.Options, progress)
 	if err != nil {
 		return err
 	}

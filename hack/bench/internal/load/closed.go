@@ -68,8 +68,8 @@ func (c Closed) pull(ctx context.Context, sessions []Session, ledger *Ledger) (t
 	return time.Since(began), err
 }
 
-// cycle works until the time is over and nothing of the run is left. A client that found too little to claim does not send more,
-// so that the queue stays as short as there are clients.
+// cycle works until the time is over and nothing of the run is left. A client that found too little to claim does not
+// send more, so that the queue stays as short as there are clients.
 func (c Closed) cycle(ctx context.Context, client Claimer, ledger *Ledger, end time.Time) error {
 	limit := int64(c.Clients * c.Batch)
 	payloads := make([][]byte, c.Batch)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -90,10 +91,8 @@ func parseStat(content []byte) (processEntry, error) {
 
 func descends(table map[int]processEntry, pid int, roots []int) bool {
 	for ; pid > 0; pid = table[pid].parent {
-		for _, root := range roots {
-			if pid == root {
-				return true
-			}
+		if slices.Contains(roots, pid) {
+			return true
 		}
 	}
 	return false

@@ -104,8 +104,8 @@ func TestMarkdownTableIsRectangular(t *testing.T) {
 func TestNumber(t *testing.T) {
 	t.Parallel()
 	for value, want := range map[float64]string{
-		0: "–", 0.00041: "0.0004", 0.031: "0.031", 0.5: "0.50", 9.876: "9.88", 12.34: "12.3", 999.5: "1,000", 1234567: "1,234,567",
-		-1234: "-1,234",
+		0: "–", 0.00041: "0.0004", 0.031: "0.031", 0.5: "0.50", 9.876: "9.88", 12.34: "12.3", 999.5: "1,000",
+		1234567: "1,234,567", -1234: "-1,234",
 	} {
 		if got := Number(value); got != want {
 			t.Errorf("%v: got %s, want %s", value, got, want)

@@ -136,7 +136,7 @@ func Write(dir string, results ...*Result) error {
 		}
 	}
 	for _, result := range results {
-		encoded, err := json.Marshal(result)
+		encoded, err := result.MarshalJSON()
 		if err != nil {
 			return err
 		}

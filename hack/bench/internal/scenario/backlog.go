@@ -137,19 +137,25 @@ func (l *backlog) fill(
 
 func (l *backlog) fillSmall(ctx context.Context, each int) error {
 	for i := range smallQueues {
-		queue := fmt.Sprintf("%s-%02d", bigQueue, i)
-		client, err := l.system.On(queue).Connect(ctx)
-		if err != nil {
+		if err := l.fillOne(ctx, fmt.Sprintf("%s-%02d", bigQueue, i), max(each, 1)); err != nil {
 			return err
 		}
-		defer client.Close()
-		for left := max(each, 1); left > 0; left -= backlogBatch {
-			batch := min(left, backlogBatch)
-			if err := client.Enqueue(ctx, load.Backlog(batch)); err != nil {
-				return err
-			}
-			l.pending[queue] += int64(batch)
+	}
+	return nil
+}
+
+func (l *backlog) fillOne(ctx context.Context, queue string, count int) error {
+	client, err := l.system.On(queue).Connect(ctx)
+	if err != nil {
+		return err
+	}
+	defer client.Close()
+	for ; count > 0; count -= backlogBatch {
+		batch := min(count, backlogBatch)
+		if err := client.Enqueue(ctx, load.Backlog(batch)); err != nil {
+			return err
 		}
+		l.pending[queue] += int64(batch)
 	}
 	return nil
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -41,21 +40,21 @@ type Options struct {
 type Bench struct {
 	Options
 
+	*report.Progress
+
 	postgres *server.Postgres
-	progress io.Writer
-	began    time.Time
 	// failures are the systems that could not be measured.
 	failures []error
 	backlog  *backlog
 }
 
 // New starts the server.
-func New(ctx context.Context, options Options, progress io.Writer) (*Bench, error) {
+func New(ctx context.Context, options Options, progress *report.Progress) (*Bench, error) {
 	postgres, err := server.StartPostgres(ctx)
 	if err != nil {
 		return nil, err
 	}
-	return &Bench{Options: options, postgres: postgres, progress: progress, began: time.Now()}, nil
+	return &Bench{Options: options, Progress: progress, postgres: postgres}, nil
 }
 
 // Close ends what still runs and tells which systems could not be measured.
@@ -67,16 +66,12 @@ func (b *Bench) Close() error {
 	return errors.Join(append(b.failures, err, b.postgres.Stop())...)
 }
 
-// Say writes a line of progress.
-func (b *Bench) Say(format string, args ...any) {
-	fmt.Fprintf(b.progress, "%5.0fs  %s\n", time.Since(b.began).Seconds(), fmt.Sprintf(format, args...))
-}
-
 func (b *Bench) ours() system.Kind { return system.Ours(b.Binary) }
 
 // row runs one system; what goes wrong with it is told in its row and at the end, and the others run all the same.
 func (b *Bench) row(
-	ctx context.Context, kind system.Kind, role report.Role, run func(context.Context, system.Kind) (report.Figures, error),
+	ctx context.Context, kind system.Kind, role report.Role,
+	run func(context.Context, system.Kind) (report.Figures, error),
 ) report.Row {
 	row := report.Row{Name: kind.Name, About: kind.About, Role: role}
 	if len(b.Only) > 0 && role == report.Peer && !b.Only[kind.Name] {
@@ -89,6 +84,7 @@ func (b *Bench) row(
 			return row
 		}
 	}
+	b.Step("%s: start", kind.Name)
 	figures, err := run(ctx, kind)
 	if err != nil {
 		b.Say("%s: FAILED: %v", kind.Name, err)
@@ -134,7 +130,7 @@ func (b *Bench) startOn(ctx context.Context, database string, kind system.Kind, 
 }
 
 func (s *site) observe(ctx context.Context) (err error) {
-	if err = s.bench.postgres.Watch(ctx, s.database); err != nil {
+	if err := s.bench.postgres.Watch(ctx, s.database); err != nil {
 		return err
 	}
 	if s.conn, err = pgx.Connect(ctx, s.bench.postgres.URL(s.database)); err != nil {
@@ -147,7 +143,7 @@ func (s *site) observe(ctx context.Context) (err error) {
 // end stops the system and drops its database. Between the two, when every session has reported, it tells what the
 // tables have been through since start.
 func (s *site) end(ctx context.Context) (measure.Rows, error) {
-	err := s.System.Close()
+	err := s.Close()
 	rows, failure := measure.ReadRows(ctx, s.conn)
 	rows.Killed -= s.start.Killed
 	return rows, errors.Join(err, failure, s.conn.Close(ctx), s.bench.postgres.DropDatabase(ctx, s.database))

@@ -23,7 +23,8 @@ func horizon(ctx context.Context, b *Bench, result *report.Result) error {
 	result.Title = fmt.Sprintf("Batches of 100 while a transaction holds the xmin horizon for %v", b.Pin)
 	result.Columns = []report.Column{
 		report.Other(cleanRate), report.Other(wholeRate),
-		{Title: "held msg/s, last third", Value: report.Rate.Value}, report.Other(keptPart),
+		{Title: "held msg/s, last third", Value: report.Rate.Value},
+		report.Other(keptPart),
 		report.P50, report.P99, report.WAL, report.DeadRows, report.ServerCPU,
 	}
 	result.Chart = report.Chart{Unit: "messages/s", Mark: int(b.Measure.Seconds()), MarkText: "horizon held from here"}
@@ -68,7 +69,7 @@ func (b *Bench) pinned(pin pin) func(context.Context, system.Kind) (report.Figur
 			figures, err = b.held(ctx, kind.Name+", "+pin.name, pin, site, loop)
 		}
 		rows, failure := site.end(ctx)
-		if err = errors.Join(err, failure); err != nil {
+		if err := errors.Join(err, failure); err != nil {
 			return figures, err
 		}
 		all := float64(warm.Count() + clean.Messages + figures.Messages)

@@ -120,12 +120,9 @@ func (b *Bench) watchIdle(ctx context.Context, site *site) (report.Figures, erro
 		return report.Figures{}, err
 	}
 	length := min(max(b.Measure*5/2, 4*time.Second), 20*time.Second)
-	b.Say("watching %d idle queues and %d long polls for %v", b.IdleQueues, b.LongPolls, length)
-	for range 4 {
-		if err := pause(ctx, length/4); err != nil {
-			return report.Figures{}, err
-		}
-		b.Say("still watching")
+	b.Step("watch %d idle queues and %d long polls for %v", b.IdleQueues, b.LongPolls, length)
+	if err := pause(ctx, length); err != nil {
+		return report.Figures{}, err
 	}
 	after, err := site.look(ctx)
 	if err != nil {

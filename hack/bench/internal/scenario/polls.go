@@ -41,7 +41,7 @@ func (p *polls) wait(ctx context.Context, client *system.Client) error {
 	for {
 		claimed, err := client.Claim(ctx, 1, longestPoll)
 		switch {
-		case ctx.Err() != nil:
+		case errors.Is(err, context.Canceled):
 			return nil
 		case err != nil:
 			return fmt.Errorf("long poll: %w", err)

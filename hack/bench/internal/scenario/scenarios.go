@@ -26,6 +26,6 @@ var All = []Scenario{
 // Run runs one scenario.
 func (b *Bench) Run(ctx context.Context, s Scenario) (*report.Result, error) {
 	result := &report.Result{ID: s.ID, Title: s.Title}
-	b.Say("%s  %s", s.ID, s.Title)
+	b.Step("%s  %s", s.ID, s.Title)
 	return result, s.Run(ctx, b, result)
 }

@@ -42,6 +42,7 @@ func (b *Bench) throughput(loop load.Closed) func(context.Context, system.Kind) 
 func (b *Bench) measure(
 	ctx context.Context, name string, site *site, target load.System, loop load.Closed, warm *load.Ledger,
 ) (report.Figures, error) {
+	b.Step("%s: warm up", name)
 	warming := loop
 	warming.Duration = b.Warm
 	if _, err := warming.Run(ctx, target, warm); err != nil {

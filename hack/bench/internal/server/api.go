@@ -48,7 +48,7 @@ func StartAPI(ctx context.Context, binary, databaseURL string) (*API, error) {
 }
 
 func (a *API) ready(ctx context.Context) error {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+a.address+"/readyz", nil)
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+a.address+"/readyz", http.NoBody)
 	if err != nil {
 		return err
 	}

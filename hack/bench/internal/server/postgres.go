@@ -8,9 +8,8 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/jackc/pgx/v5"
-
 	"deadletter.dev/deadletter/internal/pgtest"
+	"github.com/jackc/pgx/v5"
 )
 
 // Settings are what the one Postgres server of a run is started with, the same for every system that uses it. What is

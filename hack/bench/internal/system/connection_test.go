@@ -31,7 +31,7 @@ func echo(t *testing.T) *httptest.Server {
 		case "/wait":
 			<-r.Context().Done()
 		default:
-			_, _ = w.Write(append([]byte(r.Method+" "+r.Host+" "), body...))
+			_, _ = w.Write(append([]byte(r.Method+" "), body...)) //nolint:gosec // no browser is near
 		}
 	}))
 	t.Cleanup(server.Close)
@@ -41,20 +41,19 @@ func echo(t *testing.T) *httptest.Server {
 func TestConnectionReadsAnswersOfEveryShape(t *testing.T) {
 	t.Parallel()
 	server := echo(t)
-	address := strings.TrimPrefix(server.URL, "http://")
-	conn, err := dial(t.Context(), address)
+	conn, err := dial(t.Context(), strings.TrimPrefix(server.URL, "http://"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer conn.Close()
 	long := strings.Repeat("word ", 50_000)
 	for _, test := range []struct{ path, body, want string }{
-		{"/", "", "POST " + address + " "},
-		{"/", "hello", "POST " + address + " hello"},
-		{"/", long, "POST " + address + " " + long},
+		{"/", "", "POST "},
+		{"/", "hello", "POST hello"},
+		{"/", long, "POST " + long},
 		{"/chunks", "one two three", "one two three"},
 		{"/chunks", "", ""},
-		{"/", "again", "POST " + address + " again"},
+		{"/", "again", "POST again"},
 	} {
 		got, err := conn.do(t.Context(), http.MethodPost, test.path, []byte(test.body), http.StatusOK)
 		if err != nil || string(got) != test.want {

@@ -54,7 +54,7 @@ func startPgQ(ctx context.Context, setup Setup) (System, error) {
 	if err != nil {
 		return nil, err
 	}
-	settings.MaxConns = int32(setup.Clients + 2) //nolint:gosec // a few hundred
+	settings.MaxConns = int32(setup.Clients + 2)
 	pool, err := pgxpool.NewWithConfig(ctx, settings)
 	if err != nil {
 		return nil, err

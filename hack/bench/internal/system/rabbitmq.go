@@ -15,8 +15,8 @@ import (
 // RabbitMQ is a quorum queue of one node.
 var RabbitMQ = Kind{
 	Name: "RabbitMQ quorum",
-	About: "RabbitMQ 3.10 quorum queue, one node; publisher confirms; prefetch 2000; each message acknowledged, or up to " +
-		"100 at once where batches are sent",
+	About: "RabbitMQ 3.10 quorum queue, one node; publisher confirms; prefetch 2000; each message acknowledged, or up " +
+		"to 100 at once where batches are sent",
 	Window:  20_000,
 	Missing: server.RabbitMQMissing,
 	Start:   startRabbitMQ,
@@ -75,12 +75,18 @@ func (r *rabbit) Close() error {
 // Work acknowledges without waiting, since the protocol has no answer to that; in the end the queue must be empty.
 func (r *rabbit) Work(ctx context.Context, events load.Events) error {
 	failed := make(chan error, rabbitWorkers)
+	channels := make([]*amqp.Channel, 0, rabbitWorkers)
+	defer func() {
+		for _, channel := range channels {
+			channel.Close()
+		}
+	}()
 	for range rabbitWorkers {
 		channel, err := r.conn.Channel()
 		if err != nil {
 			return err
 		}
-		defer channel.Close()
+		channels = append(channels, channel)
 		if err := channel.Qos(rabbitPrefetch, 0, false); err != nil {
 			return err
 		}

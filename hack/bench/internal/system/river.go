@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"time"
 
@@ -83,7 +82,7 @@ func startRiver(ctx context.Context, setup Setup, config riverConfig) (System, e
 	if err != nil {
 		return nil, err
 	}
-	settings.MaxConns = int32(min(setup.Clients, 64) + 8) //nolint:gosec // at most 72
+	settings.MaxConns = int32(min(setup.Clients, 64) + 8)
 	pool, err := pgxpool.NewWithConfig(ctx, settings)
 	if err != nil {
 		return nil, err
@@ -105,7 +104,7 @@ func startRiver(ctx context.Context, setup Setup, config riverConfig) (System, e
 	return &riverQueue{pool: pool, inserter: inserter, config: config}, nil
 }
 
-func quiet() *slog.Logger { return slog.New(slog.NewTextHandler(io.Discard, nil)) }
+func quiet() *slog.Logger { return slog.New(slog.DiscardHandler) }
 
 func (q *riverQueue) Processes() []int { return nil }
 

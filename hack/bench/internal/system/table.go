@@ -23,7 +23,8 @@ type tableSQL struct {
 }
 
 // Plain is the queue table that everyone writes first.
-var Plain = tableKind("plain table", "one table; UPDATE … SKIP LOCKED claims, DELETE acknowledges", tableSQL{
+var Plain = tableKind("plain table", "one table; UPDATE … SKIP LOCKED claims, DELETE acknowledges; both "+
+	"commit lazily", tableSQL{
 	schema: `
 CREATE TABLE job (id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, claimed_at timestamptz, payload bytea NOT NULL);
 CREATE INDEX job_ready ON job (id) WHERE claimed_at IS NULL`,
@@ -33,15 +34,16 @@ WITH ready AS MATERIALIZED (
     SELECT id FROM job WHERE claimed_at IS NULL ORDER BY id LIMIT $1 FOR UPDATE SKIP LOCKED
 )
 UPDATE job SET claimed_at = now() FROM ready WHERE job.id = ready.id RETURNING job.id, job.payload`,
-	ack: `DELETE FROM job WHERE id = ANY($1::bigint[])`,
+	ack:  `DELETE FROM job WHERE id = ANY($1::bigint[])`,
+	lazy: true,
 })
 
 // The ceilings are what Postgres does with the bare statements of a design of queue, in a loop without HTTP, retries or
 // checks: no engine of that design can be faster on the machine.
 var (
 	// CeilingAppend only inserts.
-	CeilingAppend = tableKind("raw SQL, append only", "rows of a log, a row per claim, a row per acknowledgement; claims and "+
-		"acknowledgements commit lazily", tableSQL{
+	CeilingAppend = tableKind("raw SQL, append only", "rows of a log, a row per claim, a row per "+
+		"acknowledgement; claims and acknowledgements commit lazily", tableSQL{
 		schema: `
 CREATE TABLE log (pos bigint GENERATED ALWAYS AS IDENTITY (CACHE 1) PRIMARY KEY, at timestamptz NOT NULL DEFAULT now(),
     payload bytea NOT NULL);
