@@ -2,7 +2,6 @@ package store
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -32,12 +31,34 @@ RETURNING ` + messageColumns
 func (s *Store) Succeed(ctx context.Context, queue string, leases []LeaseRef) ([]Settled, error) {
 	ctx, cancel := s.bound(ctx)
 	defer cancel()
-	ids, tokens := leaseArgs(leases)
-	rows, err := collect(ctx, s.pool, messageOf(queue), s.sql(succeedSQL), queue, ids, tokens)
+	results := make([]Settled, len(leases))
+	rest, err := s.succeedInLog(ctx, queue, leases, results)
+	if err == nil && len(rest) > 0 {
+		err = s.succeedOthers(ctx, queue, leases, rest, results)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("succeed: %w", err)
 	}
-	return s.settled(ctx, s.pool, queue, leases, rows)
+	return results, nil
+}
+
+// succeedOthers finishes messages of the table message, or finds out why a lease is refused.
+func (s *Store) succeedOthers(ctx context.Context, queue string, leases []LeaseRef, places []int, results []Settled,
+) error {
+	others := make([]LeaseRef, len(places))
+	for i, place := range places {
+		others[i] = leases[place]
+	}
+	ids, tokens := leaseArgs(others)
+	rows, err := relaxedRows(ctx, s, messageOf(queue), s.sql(succeedSQL), queue, ids, tokens)
+	if err != nil {
+		return err
+	}
+	settled, err := s.settled(ctx, s.pool, queue, others, rows)
+	for i, result := range settled {
+		results[places[i]] = result
+	}
+	return err
 }
 
 func leaseArgs(leases []LeaseRef) ([]int64, []string) {
@@ -84,10 +105,14 @@ func (s *Store) settled(ctx context.Context, db querier, queue string, leases []
 	return results, nil
 }
 
-const refusalSQL = `
+// refusalSQL tells the states of messages in both places.
+var refusalSQL = `
 SELECT m.id, m.status = 'processing' AND m.lease_expires_at > now(), coalesce(m.lease_token::text, '')
 FROM {schema}.message m
-WHERE m.queue_id = ` + queueIDSQL + ` AND m.id = ANY ($2)`
+WHERE m.queue_id = ` + queueIDSQL + ` AND m.id = ANY ($2)
+UNION ALL ` + everySlot(`
+SELECT l.id, `+leasedSQL+` AND c.expires_at > now(), coalesce(`+logTokenSQL+`, '')`+logFromSQL+`
+WHERE l.queue_id = `+queueIDSQL+` AND l.id = ANY ($2) AND x.moved IS NOT TRUE`)
 
 // refusals returns a function that says why a lease is not held.
 func (s *Store) refusals(ctx context.Context, db querier, queue string, leases []LeaseRef,
@@ -135,11 +160,11 @@ RETURNING ` + messageColumns
 func (s *Store) Extend(ctx context.Context, queue string, lease LeaseRef, by time.Duration) (message.Message, error) {
 	ctx, cancel := s.bound(ctx)
 	defer cancel()
-	rows, err := collect(ctx, s.pool, messageOf(queue), s.sql(extendSQL), queue, lease.ID, lease.Token, millis(by))
+	m, err := s.changeLease(ctx, queue, lease, extendSQL, millis(by))
 	if err != nil {
-		return message.Message{}, fmt.Errorf("extend: %w", err)
+		return m, fmt.Errorf("extend: %w", err)
 	}
-	return s.settledOne(ctx, queue, lease, rows)
+	return m, nil
 }
 
 // A release without delay keeps its ready time, and so its place in the order. The claim is taken back from
@@ -167,16 +192,31 @@ func (s *Store) Release(ctx context.Context, queue string, lease LeaseRef, delay
 ) (message.Message, error) {
 	ctx, cancel := s.bound(ctx)
 	defer cancel()
-	rows, err := collect(ctx, s.pool, messageOf(queue), s.sql(releaseSQL),
-		queue, lease.ID, lease.Token, millis(delay), keptFirstAttempts, keptLastAttempts)
+	m, err := s.changeLease(ctx, queue, lease, releaseSQL, millis(delay), keptFirstAttempts, keptLastAttempts)
 	if err != nil {
-		return message.Message{}, fmt.Errorf("release: %w", err)
+		return m, fmt.Errorf("release: %w", err)
 	}
-	return s.settledOne(ctx, queue, lease, rows)
+	return m, nil
 }
 
-func (s *Store) settledOne(ctx context.Context, queue string, lease LeaseRef, rows []messageRow,
-) (message.Message, error) {
-	results, err := s.settled(ctx, s.pool, queue, []LeaseRef{lease}, rows)
-	return results[0].Message, errors.Join(err, results[0].Err)
+// changeLease runs a statement on one leased message, which leaves the log for it.
+func (s *Store) changeLease(ctx context.Context, queue string, lease LeaseRef, statement string, args ...any,
+) (changed message.Message, err error) {
+	leases := []LeaseRef{lease}
+	err = pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error {
+		if err := s.moveFromLog(ctx, tx, queue, leases); err != nil {
+			return err
+		}
+		rows, err := collect(ctx, tx, messageOf(queue), s.sql(statement), append([]any{queue, lease.ID, lease.Token}, args...)...)
+		if err != nil {
+			return err
+		}
+		results, err := s.settled(ctx, tx, queue, leases, rows)
+		if err != nil {
+			return err
+		}
+		changed = results[0].Message
+		return results[0].Err
+	})
+	return changed, err //nolint:wrapcheck // wrapped by the operation
 }

@@ -2,6 +2,8 @@ package store
 
 import (
 	"context"
+	cryptorand "crypto/rand"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -51,7 +53,12 @@ type Store struct {
 	denyUndeclared bool
 	timeout        time.Duration
 	jitter         func() float64
-	statements     sync.Map
+	// nonce makes tokens of leases unguessable.
+	nonce func() int64
+	// statements are the statements with the schema put in, by their text or slotStatement.
+	statements sync.Map
+	log        segmentCache
+	sweep      sweepState
 }
 
 var _ Engine = (*Store)(nil)
@@ -100,6 +107,7 @@ func Open(ctx context.Context, options Options) (*Store, error) {
 		denyUndeclared: options.DenyUndeclaredQueues,
 		timeout:        timeout,
 		jitter:         jitter,
+		nonce:          randomNonce,
 	}, nil
 }
 
@@ -118,6 +126,12 @@ func prepareConn(config *pgx.ConnConfig, application string, timeout time.Durati
 	params["lock_timeout"] = millis
 	params["idle_in_transaction_session_timeout"] = millis
 	params["default_transaction_isolation"] = "read committed"
+	// The tables of the log fill from nothing under plans that were made while they were empty, so a plan must not take
+	// a scan or a hash of a whole table for the cheapest way. Nor is any statement worth compiling.
+	params["enable_seqscan"] = "off"
+	params["enable_hashjoin"] = "off"
+	params["enable_mergejoin"] = "off"
+	params["jit"] = "off"
 	if dial != nil {
 		config.DialFunc = dial
 		// The dialer decides where names lead, so none is looked up before it.
@@ -219,4 +233,11 @@ func IsUnavailable(err error) bool {
 	var connectErr *pgconn.ConnectError
 	return errors.As(err, &connectErr) || pgconn.Timeout(err) || errors.Is(err, context.DeadlineExceeded) ||
 		pgconn.SafeToRetry(err) || isBrokenConnection(err)
+}
+
+// randomNonce returns 64 random bits.
+func randomNonce() int64 {
+	var b [8]byte
+	_, _ = cryptorand.Read(b[:])                // It never fails.
+	return int64(binary.BigEndian.Uint64(b[:])) //nolint:gosec // every bit pattern is a nonce
 }
