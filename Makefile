@@ -18,14 +18,16 @@ TIMESTAMP ?= $(shell git log -1 --format=%ct 2>/dev/null || echo 0)
 PLATFORMS ?= linux/$(shell go env GOARCH)
 FUZZTIME  ?= 10s
 BENCHTIME ?= 1s
+BENCH      ?=
+BENCHFLAGS ?=
 
 STEP    := hack/step.sh
 LDFLAGS := -s -w -X main.version=$(VERSION)
 BINARY  := bin/deadletter
 
 # Modules of their own keep what builds and checks the product out of the product's go.mod.
-MODULES := . hack/controlplane hack/image hack/tools
-TESTED  := . hack/controlplane hack/image
+MODULES := . hack/bench hack/controlplane hack/image hack/tools
+TESTED  := . hack/bench hack/controlplane hack/image
 
 # The linter is rebuilt when its pins or the Go version change, and only then.
 LINTER := bin/golangci-lint-$(shell cat hack/tools/go.mod hack/tools/go.sum hack/tools/linter/*.go | \
@@ -112,7 +114,17 @@ fuzz: ## Run every fuzz target for FUZZTIME (10s).
 	@hack/fuzz.sh $(FUZZTIME)
 
 .PHONY: bench
-bench: ## Run the store's benchmarks: single statements on a throw-away Postgres, not a load test.
+bench: ## Measure against peers on this machine: BENCH=P1,P4 for some, BENCHFLAGS=-h for more; under 20 minutes.
+	@hack/postgres.sh check
+	@$(STEP) "benchmarks $(BENCH)" go run -C hack/bench . -root $(CURDIR) -out $(CURDIR)/build/bench \
+		-only "$(BENCH)" $(BENCHFLAGS)
+
+.PHONY: bench-deps
+bench-deps: ## Install the peers that come as packages (Debian, as root or by sudo): PgQ, RabbitMQ.
+	@$(STEP) "peers" hack/bench/install.sh
+
+.PHONY: bench-store
+bench-store: ## Run the store's benchmarks: single statements on a throw-away Postgres, not a load test.
 	@$(WITH_SERVERS) $(STEP) "benchmarks of internal/store" \
 		go test -run '^$$' -bench . -benchmem -benchtime $(BENCHTIME) ./internal/store/...
 

@@ -22,7 +22,7 @@ const (
 	// ConditionSchemaReady tells whether the Broker's schema is migrated to the version the API needs.
 	ConditionSchemaReady = "SchemaReady"
 
-	// ConditionAvailable tells whether the Broker's queue API has enough ready replicas to serve.
+	// ConditionAvailable tells whether the Broker's queue API has a ready replica.
 	ConditionAvailable = "Available"
 
 	// ConditionSynced tells whether the Queue's settings are stored in its Broker's database, where the queue API reads
@@ -99,10 +99,11 @@ const (
 	// ReasonMigrated means that the schema is at the version the API needs.
 	ReasonMigrated = "Migrated"
 
-	// ReasonMinimumReplicasAvailable means that enough replicas of the queue API are ready.
+	// ReasonMinimumReplicasAvailable means that at least one replica of the queue API is ready.
 	ReasonMinimumReplicasAvailable = "MinimumReplicasAvailable"
 
-	// ReasonMinimumReplicasUnavailable means that not enough replicas of the queue API are ready.
+	// ReasonMinimumReplicasUnavailable means that no replica of the queue API is ready; as a reason of Ready, that
+	// some are not.
 	ReasonMinimumReplicasUnavailable = "MinimumReplicasUnavailable"
 
 	// ReasonScaledToZero means that `api.replicas` is 0, so that nothing serves.

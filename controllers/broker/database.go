@@ -109,8 +109,19 @@ func (r *Reconciler) connect(ctx context.Context, w *work) (status.Outcome, erro
 		return status.Outcome{}, err
 	}
 
+	why := ""
+
+	if w.broker.IsManaged() {
+		found, err := r.hindrance(ctx, w.broker, componentPostgres)
+		if err != nil {
+			return status.Outcome{}, err
+		}
+
+		why = found
+	}
+
 	fault, text := store.Diagnose(err)
-	reason, message := v1alpha1.ReasonDatabaseUnreachable, fmt.Sprintf("The database cannot be used: %s.", text)
+	reason, message := v1alpha1.ReasonDatabaseUnreachable, fmt.Sprintf("The database cannot be used: %s.", text)+why
 
 	switch {
 	case fault == store.FaultCredentials:
@@ -120,7 +131,7 @@ func (r *Reconciler) connect(ctx context.Context, w *work) (status.Outcome, erro
 
 		return status.Stall(v1alpha1.ReasonDatabaseUnsupported, message).Again(checkEvery), nil
 	case w.broker.IsManaged() && w.broker.Status.SchemaVersion == 0:
-		message = fmt.Sprintf("StatefulSet %q is starting the database.", postgresName(w.broker))
+		message = fmt.Sprintf("StatefulSet %q is starting the database.", postgresName(w.broker)) + why
 		w.pass.False(v1alpha1.ConditionDatabaseReady, v1alpha1.ReasonProvisioning, message)
 
 		return status.Wait(provisioningPoll, v1alpha1.ReasonProvisioning, message), nil

@@ -162,7 +162,7 @@ func newPostgresContainer(broker *v1alpha1.Broker) corev1.Container {
 		}},
 		Resources: broker.Spec.Database.Managed.EffectiveResources(),
 		// Recovery after a crash takes as long as it takes; there is no liveness probe that could cut it short.
-		StartupProbe:    postgresProbe(5, 360),
+		StartupProbe:    postgresProbe(2, 900),
 		ReadinessProbe:  postgresProbe(5, 3),
 		SecurityContext: restricted(),
 		VolumeMounts: []corev1.VolumeMount{

@@ -1,11 +1,11 @@
 package broker
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 
 	appsv1 "k8s.io/api/apps/v1"
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -45,6 +45,15 @@ func (r *Reconciler) observe(ctx context.Context, w *work) (status.Outcome, erro
 		state.outcome = status.Wait(0, v1alpha1.ReasonProgressing, rollingOut)
 	}
 
+	if !state.outcome.IsDone() {
+		why, err := r.hindrance(ctx, w.broker, componentAPI)
+		if err != nil {
+			return status.Outcome{}, err
+		}
+
+		state.add(cmp.Or(replicaFailure(&deployment), why))
+	}
+
 	w.pass.Set(v1alpha1.ConditionAvailable, state.available, state.reason, state.message)
 
 	return state.outcome, nil
@@ -57,12 +66,21 @@ type rollout struct {
 	outcome         status.Outcome
 }
 
+// add tells what keeps the pods from working. A rollout that is held up leaves alone what is available.
+func (s *rollout) add(why string) {
+	if s.available != metav1.ConditionTrue {
+		s.message += why
+	}
+
+	s.outcome = s.outcome.With(why).Again(hindrancePoll)
+}
+
 // judge reads a Deployment the way `kubectl rollout status` does, and tells availability apart from progress: while a
 // rollout is under way, or has failed, the pods before it go on serving.
 func judge(deployment *appsv1.Deployment) rollout {
 	wanted := ptr.Deref(deployment.Spec.Replicas, 1)
-	state := availability(deployment, wanted)
 	seen := deployment.Status
+	state := availability(seen.AvailableReplicas, wanted)
 
 	switch failed := conditionOf(deployment, appsv1.DeploymentProgressing); {
 	case seen.ObservedGeneration < deployment.Generation:
@@ -79,8 +97,8 @@ func judge(deployment *appsv1.Deployment) rollout {
 	case wanted == 0:
 		state.outcome = status.Done(v1alpha1.ReasonScaledToZero,
 			"`api.replicas` is 0: nothing serves, and messages are kept.")
-	case state.available != metav1.ConditionTrue:
-		state.outcome = status.Wait(0, state.reason, state.message)
+	case seen.AvailableReplicas < wanted:
+		state.outcome = status.Wait(0, v1alpha1.ReasonMinimumReplicasUnavailable, readyPods(seen.AvailableReplicas, wanted))
 	default:
 		state.outcome = status.Done(v1alpha1.ReasonReady, "The queue API serves.")
 	}
@@ -88,25 +106,29 @@ func judge(deployment *appsv1.Deployment) rollout {
 	return state
 }
 
-func availability(deployment *appsv1.Deployment, wanted int32) rollout {
-	available := conditionOf(deployment, appsv1.DeploymentAvailable)
-
+// availability tells whether the queue API can be used. One pod will do: more of them are being started when a Broker is
+// scaled up, and ending when a node is drained, without anybody being in want of anything.
+func availability(up, wanted int32) rollout {
 	switch {
 	case wanted == 0:
 		return rollout{
 			available: metav1.ConditionFalse, reason: v1alpha1.ReasonScaledToZero, message: "`api.replicas` is 0.",
 		}
-	case available != nil && available.Status == corev1.ConditionTrue:
+	case up > 0:
 		return rollout{
-			available: metav1.ConditionTrue, reason: v1alpha1.ReasonMinimumReplicasAvailable,
-			message: "Enough pods of the queue API are ready.",
+			available: metav1.ConditionTrue, reason: v1alpha1.ReasonMinimumReplicasAvailable, message: readyPods(up, wanted),
 		}
 	default:
 		return rollout{
 			available: metav1.ConditionFalse, reason: v1alpha1.ReasonMinimumReplicasUnavailable,
-			message: "Not enough pods of the queue API are ready.",
+			message: "No pod of the queue API is ready.",
 		}
 	}
+}
+
+// readyPods leaves out how many a rollout has beside those that are asked for.
+func readyPods(up, wanted int32) string {
+	return fmt.Sprintf("%d of %d pods of the queue API are ready.", min(up, wanted), wanted)
 }
 
 func conditionOf(deployment *appsv1.Deployment, kind appsv1.DeploymentConditionType) *appsv1.DeploymentCondition {

@@ -4,7 +4,6 @@ import (
 	"testing"
 
 	appsv1 "k8s.io/api/apps/v1"
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"deadletter.dev/deadletter/api/v1alpha1"
@@ -12,9 +11,8 @@ import (
 
 // seen is a Deployment's status.
 type seen struct {
-	generation, observed, wanted, replicas, updated int32
-	available                                       corev1.ConditionStatus
-	progressing                                     string
+	generation, observed, wanted, replicas, updated, up int32
+	progressing                                         string
 }
 
 func (s seen) deployment() *appsv1.Deployment {
@@ -22,14 +20,9 @@ func (s seen) deployment() *appsv1.Deployment {
 		ObjectMeta: metav1.ObjectMeta{Name: "orders-api", Generation: int64(s.generation)},
 		Spec:       appsv1.DeploymentSpec{Replicas: &s.wanted},
 		Status: appsv1.DeploymentStatus{
-			ObservedGeneration: int64(s.observed), Replicas: s.replicas, UpdatedReplicas: s.updated,
+			ObservedGeneration: int64(s.observed), Replicas: s.replicas, UpdatedReplicas: s.updated, AvailableReplicas: s.up,
 		},
 	}
-	if s.available != "" {
-		deployment.Status.Conditions = append(deployment.Status.Conditions,
-			appsv1.DeploymentCondition{Type: appsv1.DeploymentAvailable, Status: s.available})
-	}
-
 	if s.progressing != "" {
 		deployment.Status.Conditions = append(deployment.Status.Conditions,
 			appsv1.DeploymentCondition{Type: appsv1.DeploymentProgressing, Reason: s.progressing})
@@ -48,39 +41,43 @@ func TestJudge(t *testing.T) {
 		reason    string
 	}{
 		"just created": {
-			seen{1, 0, 1, 0, 0, "", ""}, metav1.ConditionFalse, false, v1alpha1.ReasonProgressing,
+			seen{1, 0, 1, 0, 0, 0, ""}, metav1.ConditionFalse, false, v1alpha1.ReasonProgressing,
 		},
 		"first pod starting": {
-			seen{1, 1, 1, 1, 1, corev1.ConditionFalse, ""},
+			seen{1, 1, 1, 1, 1, 0, ""},
 			metav1.ConditionFalse, false, v1alpha1.ReasonMinimumReplicasUnavailable,
 		},
 		"serving": {
-			seen{1, 1, 2, 2, 2, corev1.ConditionTrue, "NewReplicaSetAvailable"},
+			seen{1, 1, 2, 2, 2, 2, "NewReplicaSetAvailable"},
 			metav1.ConditionTrue, true, v1alpha1.ReasonReady,
 		},
+		"scaled up, one pod starting": {
+			seen{2, 2, 2, 2, 2, 1, "NewReplicaSetAvailable"},
+			metav1.ConditionTrue, false, v1alpha1.ReasonMinimumReplicasUnavailable,
+		},
 		"changed and not seen yet": {
-			seen{2, 1, 2, 2, 2, corev1.ConditionTrue, ""}, metav1.ConditionTrue, false, v1alpha1.ReasonProgressing,
+			seen{2, 1, 2, 2, 2, 2, ""}, metav1.ConditionTrue, false, v1alpha1.ReasonProgressing,
 		},
 		"some pods of the new version": {
-			seen{2, 2, 3, 4, 2, corev1.ConditionTrue, ""}, metav1.ConditionTrue, false, v1alpha1.ReasonProgressing,
+			seen{2, 2, 3, 4, 2, 3, ""}, metav1.ConditionTrue, false, v1alpha1.ReasonProgressing,
 		},
 		"old pods ending": {
-			seen{2, 2, 3, 4, 3, corev1.ConditionTrue, ""}, metav1.ConditionTrue, false, v1alpha1.ReasonProgressing,
+			seen{2, 2, 3, 4, 3, 4, ""}, metav1.ConditionTrue, false, v1alpha1.ReasonProgressing,
 		},
 		"gave up, the old pods serve": {
-			seen{2, 2, 3, 4, 1, corev1.ConditionTrue, "ProgressDeadlineExceeded"},
+			seen{2, 2, 3, 4, 1, 3, "ProgressDeadlineExceeded"},
 			metav1.ConditionTrue, false, v1alpha1.ReasonRolloutFailed,
 		},
 		"gave up, nothing serves": {
-			seen{1, 1, 1, 1, 1, corev1.ConditionFalse, "ProgressDeadlineExceeded"},
+			seen{1, 1, 1, 1, 1, 0, "ProgressDeadlineExceeded"},
 			metav1.ConditionFalse, false, v1alpha1.ReasonRolloutFailed,
 		},
 		"gave up on an earlier version": {
-			seen{3, 2, 3, 4, 1, corev1.ConditionTrue, "ProgressDeadlineExceeded"},
+			seen{3, 2, 3, 4, 1, 3, "ProgressDeadlineExceeded"},
 			metav1.ConditionTrue, false, v1alpha1.ReasonProgressing,
 		},
 		"scaled to zero": {
-			seen{2, 2, 0, 0, 0, corev1.ConditionTrue, ""}, metav1.ConditionFalse, true, v1alpha1.ReasonScaledToZero,
+			seen{2, 2, 0, 0, 0, 0, ""}, metav1.ConditionFalse, true, v1alpha1.ReasonScaledToZero,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -63,6 +63,7 @@ type Reconciler struct {
 // +kubebuilder:rbac:groups=deadletter.dev,resources=brokers/finalizers,verbs=update
 // +kubebuilder:rbac:groups="",resources=secrets,verbs=get;list;watch;create;patch
 // +kubebuilder:rbac:groups="",resources=namespaces;persistentvolumeclaims,verbs=get
+// +kubebuilder:rbac:groups="",resources=pods,verbs=list
 // +kubebuilder:rbac:groups="",resources=services;serviceaccounts,verbs=get;list;watch;create;patch
 // +kubebuilder:rbac:groups=apps,resources=statefulsets,verbs=get;list;watch;create;patch
 // +kubebuilder:rbac:groups=apps,resources=deployments,verbs=get;list;watch;create;patch;delete
@@ -137,6 +138,8 @@ func (r *Reconciler) run(ctx context.Context, w *work) (status.Outcome, error) {
 		return outcome, observeErr
 	case observeErr != nil:
 		return status.Outcome{}, observeErr
+	case !observed.IsDone():
+		return observed, nil
 	default:
 		return observed.Again(checkEvery), nil
 	}

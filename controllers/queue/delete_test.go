@@ -82,6 +82,7 @@ func TestDeleteIfEmptyWaitsForTheWorkers(t *testing.T) {
 	if text := f.awaitHeld(object, v1alpha1.ReasonNotEmpty); !strings.Contains(text, "3 pending, 0 claimed and 0 dead") {
 		t.Errorf("message says %q", text)
 	}
+	f.awaitEvent(object, "Warning "+v1alpha1.ReasonNotEmpty)
 	for _, m := range f.Claim(t, "orders", 3) {
 		settled, err := f.Store.Succeed(t.Context(), "orders", []store.LeaseRef{{ID: m.ID, Token: m.Lease.Token}})
 		if err != nil || settled[0].Err != nil {

@@ -64,20 +64,17 @@ func verdict(object *v1alpha1.Replay) *metav1.Condition {
 }
 
 // repeat shows a recorded verdict for the present generation, whose changes do not concern a run that has ended.
-func repeat(pass *status.Pass, object *v1alpha1.Replay, recorded metav1.Condition) status.Outcome {
+func repeat(pass *status.Pass, recorded metav1.Condition) status.Outcome {
 	pass.True(v1alpha1.ConditionAccepted, v1alpha1.ReasonAccepted, "The spec is valid.")
-	resume(pass, object)
+	resume(pass)
 	if recorded.Status == metav1.ConditionTrue {
 		return succeed(pass, recorded.Reason, recorded.Message)
 	}
 	return fail(pass, recorded.Reason, recorded.Message)
 }
 
-// resume shows that nothing holds the run back. To get going again is no reason for a warning.
-func resume(pass *status.Pass, object *v1alpha1.Replay) {
-	if apimeta.IsStatusConditionTrue(object.Status.Conditions, v1alpha1.ConditionSuspended) {
-		pass.Normal(v1alpha1.ReasonNotSuspended, "Nothing holds the run back any more.")
-	}
+// resume shows that nothing holds the run back.
+func resume(pass *status.Pass) {
 	pass.False(v1alpha1.ConditionSuspended, v1alpha1.ReasonNotSuspended, "Nothing holds the run back.")
 }
 

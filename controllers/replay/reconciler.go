@@ -120,12 +120,12 @@ func (r *Reconciler) advance(ctx context.Context, pass *status.Pass, object *v1a
 		return status.Outcome{}, err
 	}
 	if recorded := verdict(object); recorded != nil && isAbout(object, spec) {
-		return repeat(pass, object, *recorded), nil
+		return repeat(pass, *recorded), nil
 	}
 	if object.IsSuspended() {
 		pass.True(v1alpha1.ConditionSuspended, v1alpha1.ReasonSuspended, "`suspend` holds the run back.")
 	} else {
-		resume(pass, object)
+		resume(pass)
 	}
 	queue, outcome, err := r.ready(ctx, pass, object)
 	switch {

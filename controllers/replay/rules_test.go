@@ -27,6 +27,8 @@ func TestValidate(t *testing.T) {
 		"nothing":            {wrong: "at least one criterion"},
 		"everything and one": {v1alpha1.ReplaySpec{Selector: v1alpha1.ReplaySelector{Scope: v1alpha1.ReplayScopeAll, MessageIDs: []int64{1}}}, "must not have criteria"},
 		"NUL":                {v1alpha1.ReplaySpec{Selector: v1alpha1.ReplaySelector{ErrorContains: "a\x00b"}}, "NUL"},
+		"after year 1":       {v1alpha1.ReplaySpec{Selector: v1alpha1.ReplaySelector{DiedAfter: &metav1.Time{}}}, "year 1"},
+		"before year 1":      {v1alpha1.ReplaySpec{Selector: v1alpha1.ReplaySelector{DiedBefore: &metav1.Time{}}}, "year 1"},
 		"unknown mode":       {v1alpha1.ReplaySpec{Mode: "Dream", Selector: v1alpha1.ReplaySelector{MessageIDs: []int64{1}}}, "`mode`"},
 	} {
 		t.Run(name, func(t *testing.T) {

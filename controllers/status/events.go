@@ -29,41 +29,36 @@ func (p *Pass) Warning(reason, note string) {
 	p.events = append(p.events, event{corev1.EventTypeWarning, reason, truncate(note)})
 }
 
-// record notes an Event for each condition that turned: Normal when it became True, Warning when it was lost or the
-// object stalled. A condition that is not True yet is no news, and what Ready loses is told by the condition behind it.
+// record notes an Event for each condition that turned. Ready comes last: what another condition tells, it does not
+// repeat.
 func (p *Pass) record(found Object) {
 	before := p.base.GetConditions()
 
-	for _, condition := range found.GetConditions() {
-		was := statusIn(before, condition.Type)
-		if was == condition.Status || condition.Type == v1alpha1.ConditionReconciling || p.tells(condition.Reason) {
+	conditions := slices.Clone(found.GetConditions())
+	slices.SortStableFunc(conditions, func(a, b metav1.Condition) int { return rank(a) - rank(b) })
+
+	for _, condition := range conditions {
+		eventType := turn(apimeta.FindStatusCondition(before, condition.Type), &condition)
+		if eventType == "" || p.tells(condition.Reason) {
 			continue
 		}
 
 		note := cmp.Or(condition.Message, fmt.Sprintf("%s is %s.", condition.Type, condition.Status))
-
-		switch {
-		case condition.Type == v1alpha1.ConditionStalled:
-			p.Warning(condition.Reason, note)
-		case condition.Status == metav1.ConditionTrue:
-			p.Normal(condition.Reason, note)
-		case was == metav1.ConditionTrue && condition.Type != v1alpha1.ConditionReady:
-			p.Warning(condition.Reason, note)
-		}
+		p.events = append(p.events, event{eventType, condition.Reason, truncate(note)})
 	}
+}
+
+func rank(condition metav1.Condition) int {
+	if condition.Type == v1alpha1.ConditionReady {
+		return 1
+	}
+
+	return 0
 }
 
 // tells reports whether the reconciler has words of its own for what happened.
 func (p *Pass) tells(reason string) bool {
 	return slices.ContainsFunc(p.events, func(e event) bool { return e.reason == reason })
-}
-
-func statusIn(conditions []metav1.Condition, conditionType string) metav1.ConditionStatus {
-	if condition := apimeta.FindStatusCondition(conditions, conditionType); condition != nil {
-		return condition.Status
-	}
-
-	return ""
 }
 
 func (p *Pass) emit() {

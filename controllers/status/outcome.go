@@ -47,6 +47,13 @@ func (o Outcome) Again(after time.Duration) Outcome {
 	return o
 }
 
+// With adds to the message.
+func (o Outcome) With(more string) Outcome {
+	o.message += more
+
+	return o
+}
+
 // IsDone tells whether the next step may follow.
 func (o Outcome) IsDone() bool { return o.verdict == done }
 

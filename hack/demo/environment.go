@@ -7,8 +7,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-
-	"deadletter.dev/deadletter/internal/pgtest"
 )
 
 // The programs that run beside the servers.
@@ -43,15 +41,14 @@ func freeNetwork(second, third int) (string, error) {
 // probeAddress is where the operator says how it is.
 func probeAddress(network string) string { return network + ".254:8081" }
 
-// environment is everything the story needs: a Kubernetes API, a Postgres, the operator, and what runs its pods.
+// environment is everything the story needs: a Kubernetes API, the operator, and what runs its pods.
 type environment struct {
 	place *place
 	// network is the beginning of the addresses of the pods and the operator.
 	network string
 	out     *printer
 	// path is where kubectl is found, if none is installed.
-	path     string
-	postgres *pgtest.Server
+	path string
 }
 
 // start brings everything up. What it has started is recorded in the place, which stops it.
@@ -60,7 +57,7 @@ func (e *environment) start(ctx context.Context) error {
 		return err
 	}
 
-	e.out.heading("Getting ready: a Kubernetes API and a Postgres, for this demo only")
+	e.out.heading("Getting ready: a Kubernetes API with the operator, for this demo only")
 
 	if _, err := os.Stat(e.place.bin("")); err != nil {
 		e.out.say("The first time, everything is built from source, Kubernetes too. That takes a few minutes, once.")
@@ -72,8 +69,9 @@ func (e *environment) start(ctx context.Context) error {
 	}{
 		{"build deadletter", e.build},
 		{"start etcd, kube-apiserver and kube-controller-manager", e.startControlPlane},
-		{"start Postgres", e.startPostgres},
 		{"install the custom resources and the operator's roles", e.install},
+		{"make a folder for the volume of Postgres", e.makeClaims},
+		{"make the Secret of Postgres: no DNS here, it has an address", e.makeSecret},
 		{"start the operator, with the rights of its ServiceAccount", e.startOperator},
 		{"start hostpods, which runs pods as processes of this machine", e.startHostpods},
 	} {
@@ -88,7 +86,7 @@ func (e *environment) start(ctx context.Context) error {
 func (e *environment) build(ctx context.Context) error {
 	bin := e.place.bin("") + string(filepath.Separator)
 
-	return e.goTool(ctx, "build", "-o", bin, "./cmd/deadletter", "./hack/hostpods")
+	return e.goTool(ctx, "build", "-o", bin, "./cmd/deadletter", "./hack/hostpods", "./hack/hostpods/postgres")
 }
 
 // goTool runs the go command in the work tree, and shows what it has to say only if it fails.
@@ -101,25 +99,6 @@ func (e *environment) goTool(ctx context.Context, args ...string) error {
 	}
 
 	return nil
-}
-
-func (e *environment) startPostgres(ctx context.Context) error {
-	// Its user may not be able to enter the work tree.
-	dir, err := os.MkdirTemp("", "deadletter-demo-")
-	if err != nil {
-		return err
-	}
-
-	if err := e.place.change(func(s *state) { s.Postgres = dir }); err != nil {
-		return err
-	}
-
-	e.postgres, err = pgtest.Start(ctx, pgtest.Options{Dir: dir, Detach: true})
-	if err != nil {
-		return err
-	}
-
-	return os.WriteFile(e.place.file("database-uri"), []byte(e.postgres.URL("postgres")), 0o600)
 }
 
 // install applies what the installation consists of, except for the operator's Deployment, whose place a process takes.
@@ -156,11 +135,6 @@ func (e *environment) writeKubeconfig(ctx context.Context) error {
 	_, err = e.kubectl(ctx, "config", "set-context", "--current", "--namespace=shop")
 
 	return err
-}
-
-func (e *environment) startHostpods(context.Context) error {
-	return e.spawn(hostpodsName, nil, e.place.bin("hostpods"), "--kubeconfig", e.place.kubeconfig(),
-		"--image", "deadletter="+e.place.bin("deadletter"), "--network", e.network+".0/24", "--dir", e.place.file("pods"))
 }
 
 func (e *environment) spawn(name string, env []string, program string, args ...string) error {

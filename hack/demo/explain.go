@@ -1,24 +1,30 @@
 package main
 
-import (
-	"os/exec"
-	"strings"
-)
+import "strings"
 
 const instructions = `
 In a shell in this folder:
 
-  export KUBECONFIG=$KUBECONFIG$PATHLINE
-  API=http://$(kubectl get pods -l app.kubernetes.io/instance=default -o jsonpath='{.items[0].status.podIP}'):8080
+  export KUBECONFIG=$KUBECONFIG
+  export PATH=$BIN:$PATH
+  IP="jsonpath={.items[0].status.podIP}"
+  api() { kubectl get pods -n deadletter-system -l app.kubernetes.io/component=api -o "$IP"; }
+  API=http://$(api):8080
 
 Look around:
 
-  kubectl get brokers,queues,pods
+  kubectl get queues
+  kubectl get brokers,pods -n deadletter-system
   kubectl describe queue orders
   kubectl explain replay.spec.selector
   curl -s $API/queues/orders/dead-letters/groups
   curl -s "$API/queues/orders/dead-letters?category=TIMEOUT&limit=1"
   curl -s $API/openapi.json
+
+Make another queue; it needs no spec:
+
+  kubectl apply -f config/samples/queue_minimal.yaml
+  curl -s $API/queues/emails/messages --json '{"payload": "hello"}'
 
 Replay the dead letters of one category, after a preview, and be the worker that gets them:
 
@@ -29,8 +35,9 @@ Replay the dead letters of one category, after a preview, and be the worker that
 
 Make the operator work:
 
-  kubectl scale broker default --replicas=2
-  kubectl delete pods -l app.kubernetes.io/instance=default    # the API has another address then
+  kubectl scale broker default -n deadletter-system --replicas=2
+  kubectl delete pods -n deadletter-system -l app.kubernetes.io/component=postgres    # the messages are still there
+  kubectl delete pods -n deadletter-system -l app.kubernetes.io/component=api         # then: API=http://$(api):8080
 
 Logs are in $DIR: operator.log, and hostpods.log with the output of the pods.
 Stop everything with: make down
@@ -38,13 +45,8 @@ Stop everything with: make down
 
 // explain says how to use what `demo up` has left running.
 func (p *printer) explain(place *place, current *state) {
-	pathLine := ""
-	if _, err := exec.LookPath("kubectl"); err != nil {
-		pathLine = "\n  export PATH=" + current.Path + ":$PATH"
-	}
-
 	p.heading("It keeps running: a queue with dead letters to play with")
 	p.say("%s", strings.NewReplacer(
-		"$KUBECONFIG", place.kubeconfig(), "$PATHLINE", pathLine, "$DIR", place.dir,
+		"$KUBECONFIG", place.kubeconfig(), "$BIN", current.Path, "$DIR", place.dir,
 	).Replace(strings.TrimSpace(instructions)))
 }

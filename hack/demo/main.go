@@ -1,4 +1,5 @@
-// Command demo shows what the product does, on a real Kubernetes API and a real Postgres that it starts itself.
+// Command demo shows what the product does, on a real Kubernetes API that it starts itself, with a real Postgres
+// that the operator runs.
 //
 // Everything it prints after a dollar sign is run as printed, and what follows is its output. The numbers are checked
 // as the story goes; the first one that is not what it has to be ends the demo with a message and an exit code.

@@ -14,8 +14,6 @@ import (
 	"sync"
 	"syscall"
 	"time"
-
-	"deadletter.dev/deadletter/internal/pgtest"
 )
 
 // place is the folder of one set of servers, and of what has to be known to stop them.
@@ -27,8 +25,8 @@ type place struct {
 // state is what runs.
 type state struct {
 	Processes []process `json:"processes"`
-	// Postgres is the folder of the Postgres server, which its user must be able to enter.
-	Postgres string `json:"postgres"`
+	// Claims is the folder of the pods' volumes, which the user of Postgres must be able to enter.
+	Claims string `json:"claims"`
 	// ControlPlane tells whether a control plane was started.
 	ControlPlane bool `json:"controlPlane"`
 	// Path is where kubectl is found.
@@ -37,7 +35,7 @@ type state struct {
 	Ready bool `json:"ready"`
 }
 
-func (s *state) exists() bool { return s.ControlPlane || s.Postgres != "" || len(s.Processes) > 0 }
+func (s *state) exists() bool { return s.ControlPlane || s.Claims != "" || len(s.Processes) > 0 }
 
 // complete reports whether everything that was started still runs.
 func (s *state) complete() bool {
@@ -52,11 +50,8 @@ func (s *state) complete() bool {
 
 // answers reports whether the servers do.
 func (p *place) answers(ctx context.Context, current *state) bool {
-	if _, err := pgtest.Attach(current.Postgres); err != nil {
-		return false
-	}
-
-	_, err := kubectl(ctx, p, current.Path, "get", "--raw=/readyz", "--request-timeout=5s")
+	_, err := kubectl(ctx, p, current.Path, "wait", "broker/default", "-n", systemNamespace, "--for=condition=Ready",
+		"--timeout=5s", "--request-timeout=5s")
 
 	return err == nil
 }
@@ -172,23 +167,19 @@ func (p *place) stop() error {
 		return current.Processes[i].stop()
 	}))
 
-	servers := []func() error{
-		func() error { return stopPostgres(current.Postgres) },
-		func() error {
-			if !current.ControlPlane {
-				return nil
-			}
-
-			return p.stopControlPlane()
-		},
+	if current.ControlPlane {
+		failures = append(failures, p.stopControlPlane())
 	}
-	failures = append(failures, inParallel(len(servers), func(i int) error { return servers[i]() }))
 
 	if err := errors.Join(failures...); err != nil {
 		return err
 	}
 
-	return os.RemoveAll(p.dir)
+	if current.Claims != "" {
+		failures = append(failures, os.RemoveAll(current.Claims))
+	}
+
+	return errors.Join(append(failures, os.RemoveAll(p.dir))...)
 }
 
 // inParallel runs a number of actions at once and waits for all.
@@ -203,20 +194,6 @@ func inParallel(count int, action func(i int) error) error {
 	group.Wait()
 
 	return errors.Join(failures...)
-}
-
-func stopPostgres(dir string) error {
-	if dir == "" {
-		return nil
-	}
-
-	if server, err := pgtest.Attach(dir); err == nil {
-		if err := server.Stop(); err != nil {
-			return err
-		}
-	}
-
-	return os.RemoveAll(dir)
 }
 
 func (p *place) stopControlPlane() error {

@@ -82,16 +82,17 @@ func (s *story) expectDepth(ctx context.Context, want depth) error {
 // declare applies the Broker and the Queue.
 func (s *story) declare(ctx context.Context) error {
 	s.out.heading("1. A queue is a few lines of YAML")
-	s.out.say("A Broker is a queue API on a Postgres database. A Queue is one queue in it.")
-
-	uri := strings.TrimPrefix(s.env.place.file("database-uri"), s.env.place.root+"/")
+	s.out.say("A Broker is a queue API on a Postgres database. This one comes with every installation: it has a Postgres")
+	s.out.say("of its own, and serves the Queues of all namespaces that name no other.")
 
 	for _, command := range []string{
-		"cat hack/demo/manifests/broker.yaml hack/demo/manifests/queue.yaml",
-		"kubectl create secret generic database --from-file=uri=" + uri,
-		"kubectl apply -f hack/demo/manifests/broker.yaml -f hack/demo/manifests/queue.yaml",
-		"kubectl wait --for=condition=Ready --timeout=60s broker/default queue/orders",
-		"kubectl get brokers,queues,deployments,pods",
+		"cat config/broker/broker.yaml hack/demo/manifests/queue.yaml",
+		"kubectl apply -k config/broker",
+		"kubectl apply -f hack/demo/manifests/queue.yaml",
+		"kubectl wait --for=condition=Ready --timeout=60s broker/default -n " + systemNamespace,
+		"kubectl wait --for=condition=Ready --timeout=60s queue/orders",
+		"kubectl wait --for=condition=Ready --timeout=60s pods --all -n " + systemNamespace,
+		"kubectl get brokers,statefulsets,deployments,pods -n " + systemNamespace,
 	} {
 		if _, err := s.run(ctx, command); err != nil {
 			return err
@@ -99,14 +100,15 @@ func (s *story) declare(ctx context.Context) error {
 	}
 
 	s.out.say("")
-	s.out.say("The operator has migrated the schema and made a Deployment; its pod serves the queue API.")
+	s.out.say("The operator has started a Postgres, migrated its schema and made a Deployment, whose pod serves the")
+	s.out.say("queue API.")
 
 	return s.findAPI(ctx)
 }
 
 // findAPI learns the address of the queue API's pod: outside a cluster, the Service has none.
 func (s *story) findAPI(ctx context.Context) error {
-	address, err := s.read(ctx, "kubectl get pods -l app.kubernetes.io/instance=default "+
+	address, err := s.read(ctx, "kubectl get pods -n "+systemNamespace+" -l app.kubernetes.io/component=api "+
 		"-o jsonpath='{.items[0].status.podIP}:{.items[0].spec.containers[0].ports[0].containerPort}'")
 	if err != nil {
 		return err
@@ -227,7 +229,7 @@ func (s *story) fail(ctx context.Context) error {
 
 // look shows the dead letters from both sides.
 func (s *story) look(ctx context.Context) error {
-	s.out.heading("4. What is dead, and why?")
+	s.out.heading("4. What is dead, and why")
 	s.out.say("The operator keeps the depth in the Queue's status.")
 
 	if err := s.showQueue(ctx, dead); err != nil {

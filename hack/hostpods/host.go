@@ -31,9 +31,13 @@ const (
 
 // host runs pods.
 type host struct {
-	client    kubernetes.Interface
-	images    images
-	dir       string
+	client kubernetes.Interface
+	// images are programs that need nothing of their image but themselves, standIns do what an image does.
+	images, standIns images
+	// dir is for the volumes that end with their pod, claims for those that do not.
+	dir, claims string
+	// path is where pods find programs first.
+	path      string
 	out       *lines
 	addresses *addresses
 
@@ -158,7 +162,7 @@ func (h *host) observe(ctx context.Context, object any) {
 		life, end := context.WithCancel(ctx)
 		started := &pod{
 			host: h, spec: seen, life: life, hostLife: ctx, end: end, source: seen.Namespace + "/" + seen.Name,
-			volumes: volumes{dir: filepath.Join(h.dir, string(seen.UID))},
+			volumes: volumes{dir: filepath.Join(h.dir, string(seen.UID)), claims: h.claims},
 		}
 		h.pods[seen.UID] = started
 

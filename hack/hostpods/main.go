@@ -62,12 +62,17 @@ func (i images) program(image string) (string, error) {
 }
 
 func run(ctx context.Context, args []string) error {
-	programs := images{}
+	programs, standIns, fixed := images{}, images{}, reservations{}
 	flags := flag.NewFlagSet("hostpods", flag.ContinueOnError)
 	kubeconfig := flags.String("kubeconfig", os.Getenv("KUBECONFIG"), "`file` with the access to the Kubernetes API")
 	dir := flags.String("dir", "", "`folder` for the pods' volumes")
+	claims := flags.String("claims", "", "`folder` for the volumes of claims, which outlive their pods")
+	path := flags.String("path", "", "`folders` that the pods find programs in, before the usual ones")
 	network := flags.String("network", "127.77.0.0/24", "`range` of loopback addresses to give to pods")
 	flags.Var(programs, "image", "`NAME=PROGRAM` to run for pods of an image; may be repeated")
+	flags.Var(standIns, "stand-in", "`NAME=PROGRAM` that does on this host what an image does in its own file system; "+
+		"may be repeated")
+	flags.Var(fixed, "address", "`NAMESPACE/POD=ADDRESS` of a pod that is to have it every time; may be repeated")
 
 	if err := flags.Parse(args); err != nil {
 		return err
@@ -95,8 +100,8 @@ func run(ctx context.Context, args []string) error {
 	}
 
 	h := &host{
-		client: client, images: programs, dir: *dir, out: &lines{out: os.Stdout},
-		addresses: &addresses{prefix: prefix.Masked()},
+		client: client, images: programs, standIns: standIns, dir: *dir, claims: *claims, path: *path,
+		out: &lines{out: os.Stdout}, addresses: &addresses{prefix: prefix.Masked(), reserved: fixed},
 	}
 
 	return h.run(ctx)

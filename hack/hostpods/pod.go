@@ -84,11 +84,11 @@ func (p *pod) runContainer() error {
 		return fmt.Errorf("bind the pod: %w", err)
 	}
 
-	address, err := p.host.addresses.take()
+	address, err := p.host.addresses.take(p.source)
 	if err != nil {
 		return p.waiting("CreateContainerError", err)
 	}
-	defer p.host.addresses.give(address)
+	defer p.host.addresses.give(p.source, address)
 
 	p.address = address
 
@@ -210,28 +210,9 @@ func (p *pod) prepare() (*command, error) {
 
 	container := &p.spec.Spec.Containers[0]
 
-	program, err := p.host.images.program(container.Image)
+	program, standsIn, err := p.host.program(container)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", errUnsupported, err)
-	}
-
-	if len(container.Command) > 0 && filepath.Base(container.Command[0]) != filepath.Base(program) {
-		return nil, fmt.Errorf("%w: %q is not the program that stands for its image", errUnsupported, container.Command[0])
-	}
-
-	result := &command{argv: []string{program}, probers: map[probeKind]*prober{}}
-
-	for kind, probe := range map[probeKind]*corev1.Probe{
-		startup: container.StartupProbe, readiness: container.ReadinessProbe, liveness: container.LivenessProbe,
-	} {
-		asked, err := newProber(probe, container, p.address)
-		if err != nil {
-			return nil, fmt.Errorf("%w: %w", errUnsupported, err)
-		}
-
-		if asked != nil {
-			result.probers[kind] = asked
-		}
 	}
 
 	ctx, cancel := context.WithTimeout(p.life, apiTimeout)
@@ -244,19 +225,61 @@ func (p *pod) prepare() (*command, error) {
 		return nil, err
 	}
 
+	result := &command{argv: []string{program}}
+
 	for i, arg := range append(container.Command, container.Args...) {
 		if i > 0 || len(container.Command) == 0 {
 			result.argv = append(result.argv, expand(arg, env.lookup))
 		}
 	}
 
-	result.env = append([]string{"PATH=/usr/local/bin:/usr/bin:/bin", "HOME=/", "HOSTNAME=" + p.spec.Name}, env.list()...)
+	result.env = append([]string{"PATH=" + p.host.searchPath(), "HOME=/", "HOSTNAME=" + p.spec.Name}, env.list()...)
 
-	if err := p.volumes.mount(from, container); err != nil {
+	if result.probers, err = newProbers(container, p.address, result.env); err != nil {
+		return nil, fmt.Errorf("%w: %w", errUnsupported, err)
+	}
+
+	if err := p.host.bindClaims(ctx, p.spec); err != nil {
+		return nil, err
+	}
+
+	if err := p.volumes.mount(from, container, standsIn); err != nil {
 		return nil, errors.Join(err, p.volumes.remove())
 	}
 
+	if standsIn {
+		result.env = append(result.env, p.volumes.placement(p.address)...)
+	}
+
 	return result, nil
+}
+
+// program finds what to run for a container, and tells whether it stands in for an image with a file system of its own.
+func (h *host) program(container *corev1.Container) (program string, standsIn bool, err error) {
+	program, err = h.images.program(container.Image)
+	if err != nil {
+		program, err = h.standIns.program(container.Image)
+		standsIn = true
+	}
+
+	if err != nil {
+		return "", false, err
+	}
+
+	if len(container.Command) > 0 && filepath.Base(container.Command[0]) != filepath.Base(program) {
+		return "", false, fmt.Errorf("%q is not the program that stands for its image", container.Command[0])
+	}
+
+	return program, standsIn, nil
+}
+
+func (h *host) searchPath() string {
+	const usual = "/usr/local/bin:/usr/bin:/bin"
+	if h.path == "" {
+		return usual
+	}
+
+	return h.path + ":" + usual
 }
 
 // supported tells whether a pod asks only for what a process on the host can have.

@@ -39,7 +39,7 @@ func TestAddressesAreReused(t *testing.T) {
 	var got []string
 
 	for range 3 {
-		address, err := a.take()
+		address, err := a.take("shop/api")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -51,14 +51,44 @@ func TestAddressesAreReused(t *testing.T) {
 		t.Error(diff)
 	}
 
-	if address, err := a.take(); err == nil {
+	if address, err := a.take("shop/api"); err == nil {
 		t.Errorf("%s is from outside the network", address)
 	}
 
-	a.give(netip.MustParseAddr("127.0.9.2"))
+	a.give("shop/api", netip.MustParseAddr("127.0.9.2"))
 
-	if address, err := a.take(); err != nil || address.String() != "127.0.9.2" {
+	if address, err := a.take("shop/api"); err != nil || address.String() != "127.0.9.2" {
 		t.Errorf("got %s (%v), want the address that is free again", address, err)
+	}
+}
+
+func TestReservedAddressesAreForTheirPods(t *testing.T) {
+	t.Parallel()
+
+	reserved := reservations{}
+	if err := reserved.Set("shop/db-0=127.0.9.1"); err != nil {
+		t.Fatal(err)
+	}
+
+	if err := reserved.Set("db-0=127.0.9.1"); err == nil {
+		t.Error("a name without its namespace was accepted")
+	}
+
+	a := addresses{prefix: netip.MustParsePrefix("127.0.9.0/30"), reserved: reserved}
+
+	for _, test := range []struct{ pod, want string }{
+		{"shop/api", "127.0.9.2"}, {"shop/db-0", "127.0.9.1"}, {"shop/other", "127.0.9.3"},
+	} {
+		got, err := a.take(test.pod)
+		if err != nil || got.String() != test.want {
+			t.Errorf("%s got %s (%v), want %s", test.pod, got, err, test.want)
+		}
+
+		a.give(test.pod, got)
+
+		if again, err := a.take(test.pod); err != nil || again != got {
+			t.Errorf("%s got %s (%v) the second time, want %s", test.pod, again, err, got)
+		}
 	}
 }
 

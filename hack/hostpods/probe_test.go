@@ -6,6 +6,8 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
+	"os"
+	"path/filepath"
 	"strconv"
 	"sync/atomic"
 	"testing"
@@ -53,7 +55,7 @@ func TestProbeAsksAsItIsTold(t *testing.T) {
 	probe := get("readyz?full=1")
 	probe.HTTPGet.HTTPHeaders = []corev1.HTTPHeader{{Name: "X-Probe", Value: "yes"}, {Name: "Host", Value: "example.com"}}
 
-	p, err := newProber(probe, container, address)
+	p, err := newProber(probe, container, address, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -79,7 +81,7 @@ func TestProbeJudgesTheStatus(t *testing.T) {
 	} {
 		container, address := probed(t, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(status) })
 
-		p, err := newProber(get("/"), container, address)
+		p, err := newProber(get("/"), container, address, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -104,7 +106,7 @@ func TestProbeWaitsForItsThresholds(t *testing.T) {
 		}
 	})
 
-	p, err := newProber(get("/"), container, address)
+	p, err := newProber(get("/"), container, address, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -154,7 +156,7 @@ func TestProbesWaitForTheStartupProbe(t *testing.T) {
 	probers := map[probeKind]*prober{}
 
 	for kind, path := range map[probeKind]string{startup: "/started", readiness: "/ready", liveness: "/alive"} {
-		p, err := newProber(get(path), container, address)
+		p, err := newProber(get(path), container, address, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -196,11 +198,41 @@ func TestProbeRefusesWhatItCannotAsk(t *testing.T) {
 	container := &corev1.Container{Name: "api"}
 
 	for name, probe := range map[string]*corev1.Probe{
-		"exec":         {ProbeHandler: corev1.ProbeHandler{Exec: &corev1.ExecAction{}}},
-		"unknown port": get("/"),
+		"no command":      {ProbeHandler: corev1.ProbeHandler{Exec: &corev1.ExecAction{}}},
+		"unknown program": {ProbeHandler: corev1.ProbeHandler{Exec: &corev1.ExecAction{Command: []string{"no-such"}}}},
+		"tcp":             {ProbeHandler: corev1.ProbeHandler{TCPSocket: &corev1.TCPSocketAction{}}},
+		"unknown port":    get("/"),
 	} {
-		if _, err := newProber(probe, container, netip.MustParseAddr("127.0.0.1")); err == nil {
+		if _, err := newProber(probe, container, netip.MustParseAddr("127.0.0.1"), []string{"PATH=/bin"}); err == nil {
 			t.Errorf("%s: no error", name)
+		}
+	}
+}
+
+func TestProbeRunsItsProgram(t *testing.T) {
+	t.Parallel()
+
+	dir := t.TempDir()
+	script := "#!/bin/sh\n[ \"$USER_OF\" = shop ] && [ \"$1\" = --host=127.77.0.9 ] && exit \"$2\"\nexit 9\n"
+
+	if err := os.WriteFile(filepath.Join(dir, "is_ready"), []byte(script), 0o755); err != nil {
+		t.Fatal(err)
+	}
+
+	env := []string{"PATH=/nowhere:" + dir, "USER_OF=shop"}
+
+	for code, want := range map[string]bool{"0": true, "2": false} {
+		probe := &corev1.Probe{ProbeHandler: corev1.ProbeHandler{Exec: &corev1.ExecAction{
+			Command: []string{"is_ready", "--host=127.0.0.1", code},
+		}}}
+
+		p, err := newProber(probe, &corev1.Container{}, netip.MustParseAddr("127.77.0.9"), env)
+		if err != nil {
+			t.Fatal(err)
+		}
+
+		if got := p.healthy(t.Context()); got != want {
+			t.Errorf("a program that ends with %s is healthy: %t", code, got)
 		}
 	}
 }

@@ -1,9 +1,11 @@
 package main
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"slices"
@@ -13,19 +15,26 @@ import (
 )
 
 // volumes are a pod's volumes on the host: folders with their contents, and links to them at the mount paths. Nothing
-// that the host has at a mount path is ever touched.
+// that the host has at a mount path is ever touched. A program that stands in for an image gets no links: it is told
+// which folder to take for which path.
 type volumes struct {
 	dir string
+	// claims is the folder of the volumes that outlive the pod.
+	claims string
+	// folders are the volumes of a stand-in by mount path.
+	folders map[string]string
 	// made are the links and folders outside dir, to be removed in reverse order.
 	made    []string
 	mounted bool
 }
 
 // mount provides the volumes that a container mounts, at the container's first start.
-func (v *volumes) mount(s *sources, container *corev1.Container) error {
+func (v *volumes) mount(s *sources, container *corev1.Container, standsIn bool) error {
 	if v.mounted {
 		return nil
 	}
+
+	v.folders = map[string]string{}
 
 	for _, mount := range container.VolumeMounts {
 		if mount.SubPath != "" || mount.SubPathExpr != "" {
@@ -40,13 +49,23 @@ func (v *volumes) mount(s *sources, container *corev1.Container) error {
 		volume := &s.pod.Spec.Volumes[i]
 
 		// A folder to write to is what the container wants of an emptyDir, and a host has one at /tmp.
-		if volume.EmptyDir != nil && writableDir(mount.MountPath) {
+		if volume.EmptyDir != nil && !standsIn && writableDir(mount.MountPath) {
 			continue
 		}
 
-		folder := filepath.Join(v.dir, mount.Name)
+		folder, err := v.folder(s, volume)
+		if err != nil {
+			return fmt.Errorf("volume %s: %w", mount.Name, err)
+		}
+
 		if err := fill(folder, s, volume); err != nil {
 			return fmt.Errorf("volume %s: %w", mount.Name, err)
+		}
+
+		if standsIn {
+			v.folders[mount.MountPath] = folder
+
+			continue
 		}
 
 		if err := v.link(folder, mount.MountPath); err != nil {
@@ -57,6 +76,29 @@ func (v *volumes) mount(s *sources, container *corev1.Container) error {
 	v.mounted = true
 
 	return nil
+}
+
+// folder is where a volume is kept.
+func (v *volumes) folder(s *sources, volume *corev1.Volume) (string, error) {
+	if volume.PersistentVolumeClaim == nil {
+		return filepath.Join(v.dir, volume.Name), nil
+	}
+
+	if v.claims == "" {
+		return "", errors.New("there is no folder for claims")
+	}
+
+	return claimFolder(v.claims, s.pod.Namespace, volume.PersistentVolumeClaim.ClaimName), nil
+}
+
+// placement is what a stand-in has to know of its pod, because it has no network and no file system of its own.
+func (v *volumes) placement(address netip.Addr) []string {
+	folders, err := json.Marshal(v.folders)
+	if err != nil {
+		panic(err) // a map of strings has a JSON form
+	}
+
+	return []string{"HOSTPODS_ADDRESS=" + address.String(), "HOSTPODS_VOLUMES=" + string(folders)}
 }
 
 func writableDir(path string) bool {
@@ -75,7 +117,7 @@ func fill(folder string, s *sources, volume *corev1.Volume) error {
 	}
 
 	switch {
-	case volume.EmptyDir != nil:
+	case volume.EmptyDir != nil, volume.PersistentVolumeClaim != nil:
 		return nil
 	case volume.Secret != nil:
 		content, err := s.secret(volume.Secret.SecretName)
@@ -86,7 +128,7 @@ func fill(folder string, s *sources, volume *corev1.Volume) error {
 
 		return write(folder, content, err, volume.ConfigMap.Items, volume.ConfigMap.Optional)
 	default:
-		return errors.New("only secret, configMap and emptyDir volumes are supported")
+		return errors.New("only secret, configMap, emptyDir and persistentVolumeClaim volumes are supported")
 	}
 }
 

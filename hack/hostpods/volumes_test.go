@@ -1,6 +1,7 @@
 package main
 
 import (
+	"net/netip"
 	"os"
 	"path/filepath"
 	"testing"
@@ -45,7 +46,7 @@ func TestMountPutsContentsAtThePath(t *testing.T) {
 			s, container := mounting(path, test.volume)
 			v := volumes{dir: filepath.Join(root, "pod")}
 
-			if err := v.mount(s, container); err != nil {
+			if err := v.mount(s, container, false); err != nil {
 				t.Fatal(err)
 			}
 
@@ -86,7 +87,7 @@ func TestMountLeavesAloneWhatIsThere(t *testing.T) {
 		s, container := mounting(path, volume)
 		v := volumes{dir: filepath.Join(root, "pod")}
 
-		if err := v.mount(s, container); err == nil {
+		if err := v.mount(s, container, false); err == nil {
 			t.Errorf("%s was replaced", path)
 		}
 
@@ -108,7 +109,7 @@ func TestMountTakesAWritableFolderForAnEmptyOne(t *testing.T) {
 	s, container := mounting(root, corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}})
 	v := volumes{dir: filepath.Join(root, "pod")}
 
-	if err := v.mount(s, container); err != nil {
+	if err := v.mount(s, container, false); err != nil {
 		t.Fatal(err)
 	}
 
@@ -129,7 +130,53 @@ func TestMountRefusesOtherVolumes(t *testing.T) {
 		corev1.VolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: "/"}})
 	v := volumes{dir: filepath.Join(root, "pod")}
 
-	if err := v.mount(s, container); err == nil {
+	if err := v.mount(s, container, false); err == nil {
 		t.Error("a hostPath volume was mounted")
+	}
+}
+
+func TestStandInIsToldOfItsVolumes(t *testing.T) {
+	t.Parallel()
+
+	root := t.TempDir()
+	s, container := mounting("/var/lib/data", corev1.VolumeSource{
+		PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "data-db-0"},
+	})
+	v := volumes{dir: filepath.Join(root, "pod"), claims: filepath.Join(root, "claims")}
+
+	if err := v.mount(s, container, true); err != nil {
+		t.Fatal(err)
+	}
+
+	folder := filepath.Join(root, "claims", s.pod.Namespace, "data-db-0")
+	want := []string{"HOSTPODS_ADDRESS=127.77.0.9", `HOSTPODS_VOLUMES={"/var/lib/data":"` + folder + `"}`}
+
+	if diff := cmp.Diff(want, v.placement(netip.MustParseAddr("127.77.0.9"))); diff != "" {
+		t.Error(diff)
+	}
+
+	if err := os.WriteFile(filepath.Join(folder, "kept"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+
+	if err := v.remove(); err != nil {
+		t.Fatal(err)
+	}
+
+	if _, err := os.Stat(filepath.Join(folder, "kept")); err != nil {
+		t.Errorf("what is on a claim ended with its pod: %v", err)
+	}
+}
+
+func TestMountNeedsAFolderForClaims(t *testing.T) {
+	t.Parallel()
+
+	s, container := mounting("/var/lib/data", corev1.VolumeSource{
+		PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "data-db-0"},
+	})
+	v := volumes{dir: filepath.Join(t.TempDir(), "pod")}
+
+	if err := v.mount(s, container, true); err == nil {
+		t.Error("a claim was mounted from nowhere")
 	}
 }

@@ -17,6 +17,7 @@ func TestClean(t *testing.T) {
 		"plain":            {"a\tb\nc ü", 100, "a\tb\nc ü"},
 		"NUL":              {"a\x00b", 100, `a\x00b`},
 		"invalid UTF-8":    {"a\xff\xc3", 100, `a\xff\xc3`},
+		"delete":           {"a\x7fb", 100, `a\x7fb`},
 		"escape sequence":  {"\x1b[31m", 100, `\x1b[31m`},
 		"exactly fits":     {"abcdefghij", 10, "abcdefghij"},
 		"one too many":     {strings.Repeat("a", 21), 20, strings.Repeat("a", 12) + cutMark},

@@ -39,6 +39,7 @@ type API struct {
 	hub      *hub
 	bodies   *budget
 	slots    slots
+	reads    slots
 	polls    slots
 	metrics  *metrics
 	health   *health
@@ -70,6 +71,7 @@ func New(options Options) (*API, error) {
 		hub:          newHub(jitter),
 		bodies:       newBudget(limits.maxEnqueueBytes()),
 		slots:        make(slots, limits.MaxConcurrentRequests),
+		reads:        make(slots, maxReads(options.Backend.PoolStats().Max)),
 		polls:        make(slots, limits.MaxLongPolls),
 		health:       newHealth(options.Backend, now),
 	}

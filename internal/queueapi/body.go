@@ -10,6 +10,7 @@ import (
 	"os"
 	"strings"
 	"sync"
+	"time"
 	"unicode/utf8"
 
 	"deadletter.dev/deadletter/internal/queueapi/strictjson"
@@ -33,33 +34,88 @@ func putBuffer(buffer *bytes.Buffer) {
 	}
 }
 
-// readBody reads the whole body, up to limit bytes, into a buffer that ends with the call.
-func (c *call) readBody(limit int64) ([]byte, error) {
-	c.body = getBuffer()
-	if c.r.ContentLength > limit {
-		return nil, c.bodyTooLarge(limit)
+// bodyKind is what a route takes as a body.
+type bodyKind int
+
+const (
+	// noBody is the body of a route that reads none.
+	noBody bodyKind = iota
+	// smallBody carries neither payloads nor reports.
+	smallBody
+	// enqueueBody carries payloads.
+	enqueueBody
+	// settleBody is a batch of settlements.
+	settleBody
+	// reportBody is one failure report.
+	reportBody
+)
+
+// maxBody is the largest body of a kind.
+func (l Limits) maxBody(kind bodyKind) int64 {
+	switch kind {
+	case enqueueBody:
+		return l.maxEnqueueBytes()
+	case settleBody:
+		return maxSettleBytes
+	case reportBody:
+		return maxReportBytes
+	case smallBody, noBody:
+		return maxSmallBytes
+	default:
+		return maxSmallBytes
 	}
-	if c.r.ContentLength > 0 {
-		c.body.Grow(int(c.r.ContentLength) + bytes.MinRead)
+}
+
+// receive reads the whole body that the route takes, before the request takes a place among those that are handled: a
+// slow sender costs others nothing but what it has sent of the budget, and not for long.
+func (c *call) receive(kind bodyKind, limits Limits) error {
+	if kind == noBody {
+		if c.r.ContentLength != 0 {
+			// It is not waited for, neither now nor by the HTTP server when the answer is written.
+			c.w.Header().Set("Connection", "close")
+		}
+		return nil
 	}
-	c.held = &spender{budget: c.bodies, from: http.MaxBytesReader(c.w, c.r.Body, limit)}
-	_, err := c.body.ReadFrom(c.held)
-	if tooLarge := new(http.MaxBytesError); errors.As(err, &tooLarge) {
-		return nil, c.bodyTooLarge(limit)
-	}
-	switch refused := new(problem); {
+	err := c.readBody(limits.maxBody(kind), limits.BodyTimeout)
+	refused := new(problem)
+	switch {
 	case err == nil:
-		return c.body.Bytes(), nil
+		c.sent = c.body.Bytes()
+		return nil
 	case errors.As(err, &refused):
 		c.w.Header().Set("Connection", "close") // As in bodyTooLarge.
-		return nil, refused
+		return refused
 	case errors.Is(err, os.ErrDeadlineExceeded):
-		return nil, problemRequestTimeout()
-	case errors.Is(err, io.ErrUnexpectedEOF), c.r.Context().Err() != nil:
-		return nil, problemBodyUnreadable()
+		return problemRequestTimeout()
+	case errors.Is(err, io.ErrUnexpectedEOF), c.clientGone():
+		return problemBodyUnreadable()
 	default:
-		return nil, fmt.Errorf("%w (%w)", problemBodyUnreadable(), err)
+		return fmt.Errorf("%w (%w)", problemBodyUnreadable(), err)
 	}
+}
+
+// firstGrowth is how much memory a body gets before any of it has arrived.
+const firstGrowth = 64 << 10
+
+// readBody reads up to limit bytes into a buffer that ends with the call.
+func (c *call) readBody(limit int64, part time.Duration) error {
+	c.body = getBuffer()
+	if c.r.ContentLength > limit {
+		return c.bodyTooLarge(limit)
+	}
+	if c.r.ContentLength > 0 {
+		c.body.Grow(int(min(c.r.ContentLength, firstGrowth)) + bytes.MinRead)
+	}
+	from := newPaced(c.w, c.r, part)
+	c.held = &spender{budget: c.bodies, free: freeBytes, from: io.LimitReader(from, limit+1)}
+	if _, err := c.body.ReadFrom(c.held); err != nil {
+		return err //nolint:wrapcheck // told apart by receive
+	}
+	if int64(c.body.Len()) > limit {
+		return c.bodyTooLarge(limit)
+	}
+	from.done()
+	return nil
 }
 
 // dropBody gives back what the body has taken. What was read of it must not be used any more.
@@ -70,7 +126,7 @@ func (c *call) dropBody() {
 	if c.held != nil {
 		c.held.giveBack()
 	}
-	c.body, c.held = nil, nil
+	c.body, c.held, c.sent = nil, nil, nil
 }
 
 func (c *call) bodyTooLarge(limit int64) error {
@@ -81,13 +137,9 @@ func (c *call) bodyTooLarge(limit int64) error {
 	})
 }
 
-// strictBody reads a body of strict JSON. An empty body gives an empty object, for routes whose fields are all
-// optional.
-func (c *call) strictBody(limit int64) (strictjson.Value, error) {
-	body, err := c.readBody(limit)
-	if err != nil {
-		return nil, err
-	}
+// strictBody is the body as strict JSON. An empty body gives an empty object, for routes whose fields are all optional.
+func (c *call) strictBody() (strictjson.Value, error) {
+	body := c.sent
 	if len(body) == 0 {
 		return strictjson.Value("{}"), nil
 	}

@@ -12,8 +12,13 @@ type budget struct {
 	used  atomic.Int64
 }
 
-// maxHeldBytes is the most bytes of bodies that are held at once, unless two bodies of the largest size need more.
-const maxHeldBytes = 128 << 20
+const (
+	// maxHeldBytes is the most bytes of bodies that are held at once, unless two bodies of the largest size need more.
+	maxHeldBytes = 128 << 20
+	// freeBytes of each body are not counted. They are no more than what a connection takes anyway, and they let small
+	// requests through while large ones use up the budget.
+	freeBytes = 4 << 10
+)
 
 func newBudget(largest int64) *budget { return &budget{limit: max(maxHeldBytes, 2*largest)} }
 
@@ -21,14 +26,17 @@ func newBudget(largest int64) *budget { return &budget{limit: max(maxHeldBytes, 
 type spender struct {
 	budget *budget
 	from   io.Reader
-	spent  int64
+	// free is how much more may be read before it counts; spent is what was taken.
+	free, spent int64
 }
 
-// Read implements io.Reader. It fails with a problem when the budget is used up.
+// Read implements io.Reader. It fails with a problem when it needs more of the budget than there is.
 func (s *spender) Read(p []byte) (int, error) {
 	n, err := s.from.Read(p)
-	s.spent += int64(n)
-	if s.budget.used.Add(int64(n)) > s.budget.limit {
+	counted := max(int64(n)-s.free, 0)
+	s.free -= int64(n) - counted
+	s.spent += counted
+	if used := s.budget.used.Add(counted); counted > 0 && used > s.budget.limit {
 		return n, problemOverloaded()
 	}
 	return n, err //nolint:wrapcheck // a transparent wrapper

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/url"
 	"strconv"
+	"sync"
 	"time"
 
 	"deadletter.dev/deadletter/internal/message"
@@ -25,17 +26,20 @@ type call struct {
 	queue string
 	// id is the id of the message, if the path names one.
 	id int64
+	// endRead gives back the place of a read, once; it is nil for other calls.
+	endRead func()
 	// query holds the parameters of the URL.
 	query url.Values
 	// bodies is the budget of all bodies; held is what this one takes of it.
 	bodies *budget
 	held   *spender
-	// body is the pooled buffer that holds the request's body.
+	// body is the pooled buffer that holds the request's body, and sent are its bytes.
 	body *bytes.Buffer
+	sent []byte
 }
 
 // queueCall runs a route that reaches queues: what the path names must be possible names, the caller must be allowed,
-// and there must be room.
+// the body must have arrived, and there must be room.
 func (a *API) queueCall(c *call, r route) error {
 	if err := c.parsePath(); err != nil {
 		return err
@@ -43,18 +47,39 @@ func (a *API) queueCall(c *call, r route) error {
 	if !a.health.started() {
 		return problemUnavailable("The server has not reached its database yet.")
 	}
-	if !a.slots.tryTake() {
-		return problemOverloaded()
-	}
-	defer a.slots.give()
 	if err := a.authorize(c, r.access); err != nil {
 		return err
 	}
 	if err := c.parseQuery(r.params); err != nil {
 		return err
 	}
+	if err := c.receive(r.body, a.limits); err != nil {
+		return err
+	}
+	if r.method == http.MethodGet {
+		if !a.reads.takeWithin(c.r.Context(), readWait) {
+			return problemOverloaded()
+		}
+		c.endRead = sync.OnceFunc(a.reads.give)
+		defer c.endRead()
+	}
+	if !a.slots.tryTake() {
+		return problemOverloaded()
+	}
+	defer a.slots.give()
 	return r.handle(a, c)
 }
+
+const (
+	// readShare is the part of the database connections that reads may use at a time, as one in readShare. People's
+	// lists and groups can take long, and must leave connections to the producers and workers.
+	readShare = 4
+	// readWait is how long a read waits for others to end.
+	readWait = time.Second
+)
+
+// maxReads is how many reads may use the database at a time.
+func maxReads(connections int32) int { return max(int(connections)/readShare, 1) }
 
 // parsePath reads the queue and the id out of the path. A name that no queue can have names nothing: 404.
 func (c *call) parsePath() error {
@@ -101,6 +126,9 @@ func (c *call) answer(status int, body any) error {
 	header.Set("Content-Type", "application/json")
 	header.Set("Cache-Control", "no-store")
 	header.Set("Content-Length", strconv.Itoa(buffer.Len()))
+	if c.endRead != nil {
+		c.endRead() // A client that is slow to take the answer does not keep others from the database.
+	}
 	c.w.WriteHeader(status)
 	if _, err := c.w.Write(buffer.Bytes()); err != nil {
 		return fmt.Errorf("%w: %w", errUndelivered, err)

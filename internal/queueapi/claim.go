@@ -32,7 +32,7 @@ type (
 
 // claim leases messages, and waits for some if asked to.
 func (a *API) claim(c *call) error {
-	body, err := c.strictBody(maxSmallBytes)
+	body, err := c.strictBody()
 	if err != nil {
 		return err
 	}
@@ -111,7 +111,7 @@ func (a *API) claimOrWait(c *call, request claimRequest) ([]message.Message, err
 	for {
 		messages, err := a.claimNow(c, request.params)
 		if err != nil || len(messages) > 0 {
-			full = len(messages) == request.params.Max
+			full = isFull(messages, request.params.Max)
 			return messages, err
 		}
 		if !a.waitForHint(c, waiter, timeout.C) {
@@ -146,41 +146,28 @@ func (a *API) waitForHint(c *call, w *waiter, timeout <-chan time.Time) bool {
 	return true
 }
 
-const (
-	// claimSlice is how many messages are claimed by one statement.
-	claimSlice = 100
-	// claimBytes is the size of payloads after which a claim asks for no more.
-	claimBytes = 4 << 20
-)
+// claimBytes is the size of payloads after which a claim takes no further message.
+const claimBytes = 4 << 20
 
 // claimNow claims what is ready, up to Max messages and about claimBytes of payload. It never claims for a client that
 // is gone already.
 func (a *API) claimNow(c *call, params store.ClaimParams) ([]message.Message, error) {
+	if c.clientGone() {
+		return nil, nil
+	}
 	ctx, cancel := c.detached()
 	defer cancel()
-	var (
-		claimed []message.Message
-		size    int
-	)
-	for remaining := params.Max; remaining > 0 && size < claimBytes && !c.clientGone(); {
-		params.Max, params.MaxBytes = min(remaining, claimSlice), claimBytes-size
-		slice, err := a.backend.Claim(ctx, c.queue, params)
-		if err != nil {
-			if len(claimed) > 0 {
-				return claimed, nil // What was claimed is the answer; the error will meet the next claim.
-			}
-			return nil, err
-		}
-		claimed = append(claimed, slice...)
-		for i := range slice {
-			size += len(slice[i].Payload)
-		}
-		remaining -= len(slice)
-		if len(slice) < params.Max {
-			break
-		}
+	params.MaxBytes = claimBytes
+	return a.backend.Claim(ctx, c.queue, params)
+}
+
+// isFull reports that a claim ended because it had enough, so that there may be more.
+func isFull(messages []message.Message, most int) bool {
+	size := 0
+	for i := range messages {
+		size += len(messages[i].Payload)
 	}
-	return claimed, nil
+	return len(messages) == most || size >= claimBytes
 }
 
 // giveBack releases messages whose claimer will never see them. What cannot be released comes back when its lease

@@ -17,6 +17,8 @@ type Limits struct {
 	MaxConcurrentRequests int
 	// MaxLongPolls bounds the claims that wait at once; 10,000 by default.
 	MaxLongPolls int
+	// BodyTimeout is how long a body may take for its next part; 10 s by default.
+	BodyTimeout time.Duration
 }
 
 const (
@@ -24,6 +26,7 @@ const (
 	highestMaxPayloadBytes       = 64 << 20
 	defaultMaxConcurrentRequests = 512
 	defaultMaxLongPolls          = 10_000
+	defaultBodyTimeout           = 10 * time.Second
 	defaultDrainTimeout          = 25 * time.Second
 )
 
@@ -37,6 +40,9 @@ func (l Limits) withDefaults() Limits {
 	if l.MaxLongPolls == 0 {
 		l.MaxLongPolls = defaultMaxLongPolls
 	}
+	if l.BodyTimeout == 0 {
+		l.BodyTimeout = defaultBodyTimeout
+	}
 	return l
 }
 
@@ -48,6 +54,8 @@ func (l Limits) validate() error {
 		return errors.New("max concurrent requests must be at least 1")
 	case l.MaxLongPolls < 1:
 		return errors.New("max long polls must be at least 1")
+	case l.BodyTimeout < 0:
+		return errors.New("body timeout must not be negative")
 	default:
 		return nil
 	}

@@ -22,7 +22,7 @@ const (
 
 // enqueue accepts one message or a batch, all or nothing.
 func (a *API) enqueue(c *call) error {
-	body, err := c.strictBody(a.limits.maxEnqueueBytes())
+	body, err := c.strictBody()
 	if err != nil {
 		return err
 	}

@@ -11,3 +11,9 @@ func RoutesForTest() []string {
 	slices.Sort(names)
 	return names
 }
+
+// HeldBodyBytes is how much of the budget of bodies is taken.
+func (a *API) HeldBodyBytes() int64 { return a.bodies.used.Load() }
+
+// SetBodyBudget replaces the budget of bodies.
+func (a *API) SetBodyBudget(limit int64) { a.bodies.limit = limit }

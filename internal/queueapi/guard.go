@@ -20,6 +20,11 @@ func (a *API) authorize(c *call, access auth.Access) error {
 	if a.guard == nil {
 		return nil
 	}
+	// Before the body is read, so that only callers that may be here make the server wait for one.
+	if !a.slots.tryTake() {
+		return problemOverloaded()
+	}
+	defer a.slots.give()
 	scheme, token, _ := strings.Cut(c.r.Header.Get("Authorization"), " ")
 	if !strings.EqualFold(scheme, "Bearer") {
 		token = ""

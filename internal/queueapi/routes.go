@@ -14,6 +14,8 @@ type route struct {
 	handle func(*API, *call) error
 	// params are the query parameters that the route knows; any other is refused.
 	params []string
+	// body is what the route takes as a body.
+	body bodyKind
 }
 
 // queueRoutes are the routes that reach queues. The OpenAPI document has exactly these and the operations' own.
@@ -35,31 +37,31 @@ func queueRoutes() []route {
 		"replay_count", "header",
 	}, paging...)
 	return []route{
-		{http.MethodGet, queues, auth.Access{Verb: "list"}, (*API).listQueues, paging},
-		{http.MethodGet, queue, auth.Access{Verb: "get"}, (*API).getQueue, nil},
-		{http.MethodPost, messages, send, (*API).enqueue, nil},
-		{http.MethodGet, messages, receive, (*API).listMessages, append([]string{"status", "offset"}, paging...)},
-		{http.MethodGet, item, receive, (*API).getMessage, nil},
-		{http.MethodPost, queue + "/claim", receive, (*API).claim, nil},
-		{http.MethodPost, queue + "/succeed", settle, (*API).succeedBatch, nil},
-		{http.MethodPost, queue + "/fail", settle, (*API).failBatch, nil},
-		{http.MethodPost, item + "/succeed", settle, (*API).succeed, nil},
-		{http.MethodPost, item + "/fail", settle, (*API).fail, nil},
-		{http.MethodPost, item + "/extend", settle, (*API).extend, nil},
-		{http.MethodPost, item + "/release", settle, (*API).release, nil},
-		{http.MethodPost, item + "/replay", auth.Access{Verb: "update", Subresource: "deadletters"}, (*API).replay, nil},
-		{http.MethodGet, letters, browse, (*API).listDeadLetters, filters},
-		{http.MethodGet, letters + "/groups", browse, (*API).listGroups, []string{"limit"}},
-		{http.MethodGet, letters + "/{id}", auth.Access{Verb: "get", Subresource: "deadletters"}, (*API).getDeadLetter, nil},
+		{http.MethodGet, queues, auth.Access{Verb: "list"}, (*API).listQueues, paging, noBody},
+		{http.MethodGet, queue, auth.Access{Verb: "get"}, (*API).getQueue, nil, noBody},
+		{http.MethodPost, messages, send, (*API).enqueue, nil, enqueueBody},
+		{http.MethodGet, messages, receive, (*API).listMessages, append([]string{"status", "offset"}, paging...), noBody},
+		{http.MethodGet, item, receive, (*API).getMessage, nil, noBody},
+		{http.MethodPost, queue + "/claim", receive, (*API).claim, nil, smallBody},
+		{http.MethodPost, queue + "/succeed", settle, (*API).succeedBatch, nil, settleBody},
+		{http.MethodPost, queue + "/fail", settle, (*API).failBatch, nil, settleBody},
+		{http.MethodPost, item + "/succeed", settle, (*API).succeed, nil, smallBody},
+		{http.MethodPost, item + "/fail", settle, (*API).fail, nil, reportBody},
+		{http.MethodPost, item + "/extend", settle, (*API).extend, nil, smallBody},
+		{http.MethodPost, item + "/release", settle, (*API).release, nil, smallBody},
+		{http.MethodPost, item + "/replay", auth.Access{Verb: "update", Subresource: "deadletters"}, (*API).replay, nil, smallBody},
+		{http.MethodGet, letters, browse, (*API).listDeadLetters, filters, noBody},
+		{http.MethodGet, letters + "/groups", browse, (*API).listGroups, []string{"limit"}, noBody},
+		{http.MethodGet, letters + "/{id}", auth.Access{Verb: "get", Subresource: "deadletters"}, (*API).getDeadLetter, nil, noBody},
 	}
 }
 
 // operationRoutes are the routes that watch the server itself. They need no authentication and no database.
 func operationRoutes() []route {
 	return []route{
-		{http.MethodGet, "/healthz", auth.Access{}, (*API).healthz, nil},
-		{http.MethodGet, "/readyz", auth.Access{}, (*API).readyz, nil},
-		{http.MethodGet, "/metrics", auth.Access{}, (*API).serveMetrics, nil},
-		{http.MethodGet, "/openapi.json", auth.Access{}, (*API).serveOpenAPI, nil},
+		{http.MethodGet, "/healthz", auth.Access{}, (*API).healthz, nil, noBody},
+		{http.MethodGet, "/readyz", auth.Access{}, (*API).readyz, nil, noBody},
+		{http.MethodGet, "/metrics", auth.Access{}, (*API).serveMetrics, nil, noBody},
+		{http.MethodGet, "/openapi.json", auth.Access{}, (*API).serveOpenAPI, nil, noBody},
 	}
 }

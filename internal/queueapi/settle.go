@@ -26,11 +26,7 @@ func (a *API) succeed(c *call) error {
 
 // fail records one failure.
 func (a *API) fail(c *call) error {
-	body, err := c.readBody(maxReportBytes)
-	if err != nil {
-		return err
-	}
-	failed, err := decodeReport(body)
+	failed, err := decodeReport(c.sent)
 	if err == nil {
 		err = a.checkToken(failed.Token)
 	}
@@ -100,7 +96,7 @@ func (a *API) release(c *call) error {
 
 // replay puts one dead letter back to work.
 func (a *API) replay(c *call) error {
-	body, err := c.strictBody(maxSmallBytes)
+	body, err := c.strictBody()
 	if err != nil {
 		return err
 	}
@@ -124,7 +120,7 @@ type leaseField func(in *input, name string, p *place, v strictjson.Value) bool
 
 // leaseBody reads a body that may carry a lease token, and the members that field knows.
 func (a *API) leaseBody(c *call, field leaseField, required ...string) (store.LeaseRef, error) {
-	body, err := c.strictBody(maxSmallBytes)
+	body, err := c.strictBody()
 	if err != nil {
 		return store.LeaseRef{}, err
 	}

@@ -23,7 +23,7 @@ type resultsJSON struct {
 
 // succeedBatch finishes several messages, each on its own.
 func (a *API) succeedBatch(c *call) error {
-	body, err := c.strictBody(maxSettleBytes)
+	body, err := c.strictBody()
 	if err != nil {
 		return err
 	}
@@ -92,11 +92,7 @@ func (in *input) lease(p *place, v strictjson.Value, requireToken bool) store.Le
 // failBatch records several failures. An item that cannot be understood is refused alone: it must not keep the failures
 // beside it from being recorded.
 func (a *API) failBatch(c *call) error {
-	body, err := c.readBody(maxSettleBytes)
-	if err != nil {
-		return err
-	}
-	items, err := decodeReports(body)
+	items, err := decodeReports(c.sent)
 	if err != nil {
 		return err
 	}

@@ -1,6 +1,9 @@
 package queueapi
 
-import "context"
+import (
+	"context"
+	"time"
+)
 
 // slots is a counting semaphore.
 type slots chan struct{}
@@ -23,6 +26,16 @@ func (s slots) take(ctx context.Context) bool {
 	case <-ctx.Done():
 		return false
 	}
+}
+
+// takeWithin waits for a slot for a while.
+func (s slots) takeWithin(ctx context.Context, wait time.Duration) bool {
+	if s.tryTake() {
+		return true
+	}
+	ctx, cancel := context.WithTimeout(ctx, wait)
+	defer cancel()
+	return s.take(ctx)
 }
 
 // give returns a slot.

@@ -1,0 +1,151 @@
+package scenario
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"deadletter.dev/deadletter/hack/bench/internal/measure"
+	"deadletter.dev/deadletter/hack/bench/internal/report"
+	"deadletter.dev/deadletter/hack/bench/internal/server"
+	"deadletter.dev/deadletter/hack/bench/internal/system"
+)
+
+// Options say how long and how much.
+type Options struct {
+	// Binary is the product's.
+	Binary string
+	// Out is the folder for what is written beside the results.
+	Out string
+	// Measure is how long a figure is measured, Warm how long before that.
+	Measure, Warm time.Duration
+	// Pin is how long a transaction holds the horizon in P4.
+	Pin time.Duration
+	// Pending and Dead are the backlog of P3 and P6.
+	Pending, Dead int
+	// IdleQueues and LongPolls are those of P8.
+	IdleQueues, LongPolls int
+	// BatchClients is how many clients send and claim batches.
+	BatchClients int
+	// Only names the peers to run; none means all.
+	Only map[string]bool
+}
+
+// Bench is where scenarios run: one Postgres server for everyone.
+type Bench struct {
+	Options
+
+	postgres *server.Postgres
+	progress io.Writer
+	began    time.Time
+	// failures are the systems that could not be measured.
+	failures []error
+	backlog  *backlog
+}
+
+// New starts the server.
+func New(ctx context.Context, options Options, progress io.Writer) (*Bench, error) {
+	postgres, err := server.StartPostgres(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return &Bench{Options: options, postgres: postgres, progress: progress, began: time.Now()}, nil
+}
+
+// Close ends what still runs and tells which systems could not be measured.
+func (b *Bench) Close() error {
+	var err error
+	if b.backlog != nil {
+		err = b.backlog.system.Close()
+	}
+	return errors.Join(append(b.failures, err, b.postgres.Stop())...)
+}
+
+// Say writes a line of progress.
+func (b *Bench) Say(format string, args ...any) {
+	fmt.Fprintf(b.progress, "%5.0fs  %s\n", time.Since(b.began).Seconds(), fmt.Sprintf(format, args...))
+}
+
+func (b *Bench) ours() system.Kind { return system.Ours(b.Binary) }
+
+// row runs one system; what goes wrong with it is told in its row and at the end, and the others run all the same.
+func (b *Bench) row(
+	ctx context.Context, kind system.Kind, role report.Role, run func(context.Context, system.Kind) (report.Figures, error),
+) report.Row {
+	row := report.Row{Name: kind.Name, About: kind.About, Role: role}
+	if len(b.Only) > 0 && role == report.Peer && !b.Only[kind.Name] {
+		row.Figures.Skipped = "not asked for"
+		return row
+	}
+	if kind.Missing != nil {
+		if row.Figures.Skipped = kind.Missing(ctx); row.Figures.Skipped != "" {
+			b.Say("%s: not run: %s", kind.Name, row.Figures.Skipped)
+			return row
+		}
+	}
+	figures, err := run(ctx, kind)
+	if err != nil {
+		b.Say("%s: FAILED: %v", kind.Name, err)
+		b.failures = append(b.failures, fmt.Errorf("%s: %w", kind.Name, err))
+		figures = report.Figures{Skipped: "failed, see the output"}
+	}
+	row.Figures = figures
+	return row
+}
+
+// site is a system that runs on its database.
+type site struct {
+	system.System
+
+	bench    *Bench
+	database string
+	conn     *pgx.Conn
+	start    measure.Rows
+}
+
+// database names of systems never matter: only one runs at a time, but for the backlog's.
+const benchDatabase = "bench"
+
+// start makes an empty database and starts the system on it.
+func (b *Bench) start(ctx context.Context, kind system.Kind, clients, batch int) (*site, error) {
+	return b.startOn(ctx, benchDatabase, kind, clients, batch)
+}
+
+func (b *Bench) startOn(ctx context.Context, database string, kind system.Kind, clients, batch int) (*site, error) {
+	if err := b.postgres.CreateDatabase(ctx, database); err != nil {
+		return nil, err
+	}
+	running, err := kind.Start(ctx, system.Setup{Database: b.postgres.URL(database), Clients: clients, Batch: batch})
+	if err != nil {
+		return nil, err
+	}
+	started := &site{System: running, bench: b, database: database}
+	if err := started.observe(ctx); err != nil {
+		return nil, errors.Join(err, running.Close())
+	}
+	return started, nil
+}
+
+func (s *site) observe(ctx context.Context) (err error) {
+	if err = s.bench.postgres.Watch(ctx, s.database); err != nil {
+		return err
+	}
+	if s.conn, err = pgx.Connect(ctx, s.bench.postgres.URL(s.database)); err != nil {
+		return err
+	}
+	s.start, err = measure.ReadRows(ctx, s.conn)
+	return err
+}
+
+// end stops the system and drops its database. Between the two, when every session has reported, it tells what the
+// tables have been through since start.
+func (s *site) end(ctx context.Context) (measure.Rows, error) {
+	err := s.System.Close()
+	rows, failure := measure.ReadRows(ctx, s.conn)
+	rows.Killed -= s.start.Killed
+	return rows, errors.Join(err, failure, s.conn.Close(ctx), s.bench.postgres.DropDatabase(ctx, s.database))
+}
