@@ -3,6 +3,7 @@ package store
 import (
 	"cmp"
 	"context"
+	"crypto/rand"
 	"encoding/binary"
 	"encoding/hex"
 	"fmt"
@@ -17,42 +18,112 @@ import (
 // defaultClaimBytes bounds the memory of one claim.
 const defaultClaimBytes = 4 << 20
 
-// Claim implements Engine.
+// Claim implements Engine. Claims of one queue at one time go together.
 func (s *Store) Claim(ctx context.Context, queue string, params ClaimParams) ([]message.Message, error) {
-	ctx, cancel := s.bound(ctx)
-	defer cancel()
 	params.Consumer = message.NewConsumer(params.Consumer)
 	params.MaxBytes = cmp.Or(params.MaxBytes, defaultClaimBytes)
-	claimed, err := s.claimNext(ctx, queue, params)
+	claimed, err := s.claims.Do(ctx, queue, params)
 	if err != nil {
 		return nil, fmt.Errorf("claim: %w", err)
 	}
 	return claimed, nil
 }
 
-// claimNext claims from the log, or from the log and the table message together when the latter has something ready.
-// It goes on to the next segment while the one that the queue has reached holds nothing more.
-func (s *Store) claimNext(ctx context.Context, queue string, params ClaimParams) ([]message.Message, error) {
+// claimAll answers claims in the order in which they came, from the log, or from the log and the table message together
+// when the latter has something ready. It goes on to the next segment while the one that the queue has reached holds
+// nothing more, and claims again for those that got nothing because others had all the bytes that go at once.
+func (s *Store) claimAll(ctx context.Context, queue string, calls []ClaimParams) ([][]message.Message, error) {
+	ctx, cancel := s.bound(ctx)
+	defer cancel()
+	answers := make([][]message.Message, len(calls))
 	live, err := s.liveSegments(ctx)
-	for {
-		if err != nil {
-			return nil, err
-		}
+	for open := newClaimants(calls, answers, false); err == nil && len(open.places) > 0; {
+		var result claimResult
 		seg := s.log.reached(queue, live)
-		result, err := s.claimFromLog(ctx, queue, seg, params)
-		if err == nil && result.others {
-			result, err = s.claimFromBoth(ctx, queue, seg, params)
+		if result, err = s.claimFrom(ctx, queue, seg, open); err != nil {
+			break
 		}
-		if err != nil || len(result.messages) > 0 || result.currentNo == 0 || result.currentNo == seg.no {
-			return result.messages, err
-		}
-		if live.current().no != result.currentNo {
-			live, err = s.reloadSegments(ctx)
-		}
-		if rest := live.from(seg.no + 1); len(rest) > 0 {
-			s.log.advance(queue, rest[0].no)
+		switch {
+		case result.cut:
+			open = newClaimants(calls, answers, false)
+		case result.got == len(open.requests) || result.currentNo == 0 || result.currentNo == seg.no:
+			return answers, nil
+		default:
+			if live.current().no != result.currentNo {
+				live, err = s.reloadSegments(ctx)
+			}
+			if rest := live.from(seg.no + 1); len(rest) > 0 {
+				s.log.advance(queue, rest[0].no)
+			}
+			open = newClaimants(calls, answers, true)
 		}
 	}
+	if err != nil && !slices.ContainsFunc(answers, func(answer []message.Message) bool { return len(answer) > 0 }) {
+		return nil, err
+	}
+	return answers, nil // What was claimed is the answer; an error will meet the next claim.
+}
+
+// claimFrom claims from one segment. What is ready elsewhere is held against the next message of the log, whichever
+// segment that is in.
+func (s *Store) claimFrom(ctx context.Context, queue string, seg segment, open *claimants) (claimResult, error) {
+	result, err := s.claimFromLog(ctx, queue, seg, open)
+	if err != nil || !result.others || (result.exhausted && result.currentNo != seg.no) {
+		return result, err
+	}
+	return s.claimFromBoth(ctx, queue, seg, open)
+}
+
+// claimants are claims that may get more. They share what is claimed: the n-th message goes to the call at requests[n].
+type claimants struct {
+	answers [][]message.Message
+	calls   []ClaimParams
+	// places are where the claimants are among the calls.
+	places []int
+	// requests says for each message that may be claimed whose it is, by position in places, from 1.
+	requests []int32
+	// bytes is how much goes at once.
+	bytes               int
+	nonces, visibility  []int64
+	instances, versions []string
+}
+
+// newClaimants are the calls that got nothing so far, or less than they asked for.
+func newClaimants(calls []ClaimParams, answers [][]message.Message, less bool) *claimants {
+	c := &claimants{answers: answers, calls: calls}
+	for place := range calls {
+		call, got := &calls[place], len(answers[place])
+		if got == call.Max || (got > 0 && !less) {
+			continue
+		}
+		c.places = append(c.places, place)
+		for range call.Max - got {
+			c.requests = append(c.requests, int32(len(c.places))) //nolint:gosec // at most the calls of a flush
+		}
+		if c.bytes == 0 || call.MaxBytes < c.bytes {
+			c.bytes = call.MaxBytes
+		}
+		c.nonces, c.visibility = append(c.nonces, randomNonce()), append(c.visibility, millis(call.VisibilityTimeout))
+		c.instances = append(c.instances, call.Consumer.Instance)
+		c.versions = append(c.versions, call.Consumer.Version)
+	}
+	return c
+}
+
+// args are the parameters of both statements.
+func (c *claimants) args(queue string) []any {
+	return []any{
+		queue, c.requests, len(c.requests), c.bytes, c.nonces, c.visibility, c.instances, c.versions,
+	}
+}
+
+// give hands a message to the claimant whose it is, and returns its claim.
+func (c *claimants) give(request int, m message.Message) {
+	place := c.places[request-1]
+	if c.answers[place] == nil {
+		c.answers[place] = make([]message.Message, 0, min(c.calls[place].Max, len(c.requests)))
+	}
+	c.answers[place] = append(c.answers[place], m)
 }
 
 // reached returns the oldest segment in which the queue may have something left to claim.
@@ -71,9 +142,13 @@ func (c *segmentCache) advance(queue string, no int64) { c.cursors.Store(queue, 
 
 // claimResult is what a claim found.
 type claimResult struct {
-	messages []message.Message
 	// others says that nothing was claimed because the table message has something ready, too.
 	others bool
+	// exhausted says that others is set and the segment has nothing left.
+	exhausted bool
+	// got is how many messages were claimed; cut says that there are more than go at once.
+	got int
+	cut bool
 	// currentNo is the number of the newest segment; 0 when the queue is not there or paused.
 	currentNo int64
 }
@@ -82,8 +157,8 @@ type claimResult struct {
 // last claim, found by one descent of an index, however many claims there were.
 const claimSourceSQL = `
 WITH q AS MATERIALIZED (
-    SELECT q.id, coalesce(nullif($2::bigint, 0), q.visibility_timeout_ms) * interval '1 millisecond' AS visibility,
-        clock_timestamp() AS now, (SELECT max(no) FROM {schema}.segment) AS current_no,
+    SELECT q.id, q.visibility_timeout_ms, clock_timestamp() AS now,
+        (SELECT max(no) FROM {schema}.segment) AS current_no,
         EXISTS (SELECT FROM {schema}.message m
             WHERE m.queue_id = q.id AND m.status = 'pending' AND m.ready_at <= now()) AS others
     FROM {schema}.queue q WHERE q.name = $1 AND q.state = 'Active'
@@ -91,76 +166,109 @@ WITH q AS MATERIALIZED (
     SELECT coalesce((SELECT last FROM {claim} WHERE queue_id = q.id ORDER BY first DESC LIMIT 1), 0) AS id FROM q
 )`
 
+// claimExpirySQL is when the lease of request f.request ends.
+const claimExpirySQL = `q.now + coalesce(nullif(($6::bigint[])[f.request], 0), q.visibility_timeout_ms)
+    * interval '1 millisecond'`
+
 const claimLogSQL = claimSourceSQL + `, ready AS MATERIALIZED (
     SELECT l.id, l.created_at, l.max_retries, l.headers, l.payload FROM {log} l
     WHERE l.queue_id = (SELECT id FROM q WHERE NOT others) AND l.id > (SELECT id FROM reached)
     ORDER BY l.id LIMIT $3
 ), fitting AS MATERIALIZED (
-    SELECT * FROM (
-        SELECT *, sum(octet_length(payload)) OVER (ORDER BY id) - octet_length(payload) AS before FROM ready
+    SELECT r.*, ($2::int[])[place] AS request FROM (
+        SELECT *, row_number() OVER earlier AS place, sum(octet_length(payload)) OVER earlier - octet_length(payload) AS before
+        FROM ready WINDOW earlier AS (ORDER BY id ROWS UNBOUNDED PRECEDING)
     ) r WHERE before < $4
 ), made AS (
     INSERT INTO {claim} (queue_id, first, last, n, nonce, claimed_at, expires_at, instance, version)
-    SELECT q.id, min(f.id), max(f.id), count(*), $5, q.now, q.now + q.visibility, $6, $7
-    FROM q, fitting f GROUP BY q.id, q.now, q.visibility
+    SELECT q.id, min(f.id), max(f.id), count(*), ($5::bigint[])[f.request], q.now, ` + claimExpirySQL + `,
+        ($7::text[])[f.request], ($8::text[])[f.request]
+    FROM q, fitting f GROUP BY f.request, q.id, q.now, q.visibility_timeout_ms
 ), counted AS (
     INSERT INTO {delta} SELECT q.id, -count(*), count(*), 0, 0 FROM q, fitting GROUP BY q.id
 )
-SELECT q.others, q.current_no, q.now, q.now + q.visibility, f.id, f.created_at, f.max_retries, f.headers, f.payload
-FROM q LEFT JOIN fitting f ON true ORDER BY f.id`
+SELECT q.others, q.current_no, q.now, q.visibility_timeout_ms, f.request, f.id, f.created_at, f.max_retries, f.headers,
+    f.payload, (SELECT count(*) FROM ready), q.others AND NOT EXISTS (
+        SELECT FROM {log} l WHERE l.queue_id = q.id AND l.id > (SELECT id FROM reached)
+    ) FROM q LEFT JOIN fitting f ON true ORDER BY f.place`
 
 // logClaimRow is one message of a claim, or none.
 type logClaimRow struct {
-	claimResult
+	others     bool
+	currentNo  int64
+	now        time.Time
+	visibility int64
+	request    *int
+	id         int64
+	createdAt  time.Time
+	maxRetries int
+	headers    []byte
+	payload    []byte
+	ready      int
+	exhausted  bool
+}
 
-	now, expires     time.Time
-	id               *int64
-	createdAt        *time.Time
-	maxRetries       *int
-	headers, payload []byte
+func (r *logClaimRow) scan(rows pgx.CollectableRow) error {
+	var (
+		id         *int64
+		createdAt  *time.Time
+		maxRetries *int
+	)
+	err := rows.Scan(&r.others, &r.currentNo, &r.now, &r.visibility, &r.request, &id, &createdAt, &maxRetries,
+		&r.headers, &r.payload, &r.ready, &r.exhausted)
+	if err == nil && id != nil {
+		r.id, r.createdAt, r.maxRetries = *id, *createdAt, *maxRetries
+	}
+	return err //nolint:wrapcheck // wrapped by the operation
 }
 
 // claimFromLog claims from the log alone, in one round trip.
-func (s *Store) claimFromLog(ctx context.Context, queue string, seg segment, params ClaimParams) (claimResult, error) {
-	nonce := s.nonce()
-	rows, err := lockedRows(ctx, s, claimLock(queue), relaxed, scanLogClaim, s.slotSQL(claimLogSQL, seg.slot),
-		queue, millis(params.VisibilityTimeout), params.Max, params.MaxBytes, nonce,
-		params.Consumer.Instance, params.Consumer.Version)
+func (s *Store) claimFromLog(ctx context.Context, queue string, seg segment, open *claimants) (claimResult, error) {
+	rows, err := lockedRows(ctx, s, claimLock(queue), relaxed, func(row pgx.CollectableRow) (r logClaimRow, err error) {
+		return r, r.scan(row) //nolint:forcetypeassert // pgx hands out its rows
+	}, s.slotSQL(claimLogSQL, seg.slot), open.args(queue)...)
 	if err != nil || len(rows) == 0 {
 		return claimResult{}, err
 	}
-	result := claimResult{others: rows[0].others, currentNo: rows[0].currentNo}
-	if rows[0].id == nil {
-		return result, nil
+	result := claimResult{
+		others: rows[0].others, exhausted: rows[0].exhausted, cut: len(rows) < rows[0].ready,
+		currentNo: rows[0].currentNo,
 	}
-	result.messages = make([]message.Message, len(rows))
-	token := leaseToken(*rows[0].id, nonce)
-	for i, row := range rows {
-		if result.messages[i], err = row.message(queue, token, params.Consumer); err != nil {
-			return claimResult{}, err
+	var (
+		token   string
+		request int
+	)
+	for i := range rows {
+		row := &rows[i]
+		if row.request == nil {
+			break
 		}
+		if *row.request != request {
+			request = *row.request
+			token = leaseToken(row.id, open.nonces[request-1])
+		}
+		call := &open.calls[open.places[request-1]]
+		headers, err := decodeHeaders(row.headers)
+		if err != nil {
+			return result, err
+		}
+		held := cmp.Or(call.VisibilityTimeout, duration(row.visibility))
+		now := row.now.UTC()
+		result.got++
+		open.give(request, message.Message{
+			ID: row.id, Queue: queue, Payload: row.payload, PayloadSize: len(row.payload), Headers: headers,
+			Status: message.Processing, MaxRetries: row.maxRetries, DeliveryCount: 1,
+			Lease:     &message.Lease{Token: token, ExpiresAt: now.Add(held), Consumer: call.Consumer},
+			CreatedAt: row.createdAt.UTC(), UpdatedAt: now,
+		})
 	}
 	return result, nil
 }
 
-func scanLogClaim(row pgx.CollectableRow) (r logClaimRow, err error) {
-	err = row.Scan(&r.others, &r.currentNo, &r.now, &r.expires, &r.id, &r.createdAt, &r.maxRetries, &r.headers, &r.payload)
-	return r, err //nolint:wrapcheck // wrapped by the operation
-}
-
-func (r *logClaimRow) message(queue, token string, consumer message.Consumer) (message.Message, error) {
-	headers, err := decodeHeaders(r.headers)
-	return message.Message{
-		ID: *r.id, Queue: queue, Payload: r.payload, PayloadSize: len(r.payload), Headers: headers,
-		Status: message.Processing, MaxRetries: *r.maxRetries, DeliveryCount: 1,
-		Lease:     &message.Lease{Token: token, ExpiresAt: r.expires.UTC(), Consumer: consumer},
-		CreatedAt: r.createdAt.UTC(), UpdatedAt: r.now.UTC(),
-	}, err
-}
-
-// claimBothSQL claims from the log and from the table message, first ready first. SKIP LOCKED passes over what another
+// claimBothSQL claims from the log and from the table message, first ready first; in a segment that is not the last,
+// nothing that is ready after the segment's end. SKIP LOCKED passes over what another
 // statement has in hand; MATERIALIZED keeps the LIMIT from being run more than once.
-const claimBothSQL = claimSourceSQL + `, other AS MATERIALIZED (
+var claimBothSQL = claimSourceSQL + `, other AS MATERIALIZED (
     SELECT id, ready_at, octet_length(payload) AS size FROM {schema}.message
     WHERE queue_id = (SELECT id FROM q) AND status = 'pending' AND ready_at <= (SELECT now FROM q)
     ORDER BY ready_at, id LIMIT $3
@@ -169,55 +277,66 @@ const claimBothSQL = claimSourceSQL + `, other AS MATERIALIZED (
     SELECT l.id, l.created_at AS ready_at, octet_length(l.payload) AS size FROM {log} l
     WHERE l.queue_id = (SELECT id FROM q) AND l.id > (SELECT id FROM reached)
     ORDER BY l.id LIMIT $3
+), placed AS MATERIALIZED (
+    SELECT r.*, row_number() OVER earlier AS place, sum(size) OVER earlier - size AS before
+    FROM (SELECT *, false AS logged FROM other UNION ALL SELECT *, true FROM logged) r
+    WINDOW earlier AS (ORDER BY ready_at, id ROWS UNBOUNDED PRECEDING)
+), due AS MATERIALIZED (
+    SELECT p.* FROM q, placed p
+    WHERE p.place <= $3 AND (q.current_no = $9 OR p.logged
+        OR (p.ready_at, p.id) < (SELECT l.ready_at, l.id FROM logged l ORDER BY l.id DESC LIMIT 1))
 ), fitting AS MATERIALIZED (
-    SELECT * FROM (
-        SELECT r.*, row_number() OVER earlier AS place, sum(size) OVER earlier - size AS before
-        FROM (SELECT *, false AS logged FROM other UNION ALL SELECT *, true FROM logged) r
-        WINDOW earlier AS (ORDER BY ready_at, id ROWS UNBOUNDED PRECEDING)
-    ) r WHERE place <= $3 AND before < $4
+    SELECT *, ($2::int[])[place] AS request FROM due WHERE before < $4
 ), made AS MATERIALIZED (
-    SELECT min(id) AS first, max(id) AS last, count(*) AS n FROM fitting WHERE logged HAVING count(*) > 0
+    SELECT f.request, min(f.id) AS first, max(f.id) AS last, count(*) AS n, ` + claimExpirySQL + ` AS expires
+    FROM q, fitting f WHERE f.logged GROUP BY f.request, q.now, q.visibility_timeout_ms
 ), claim AS (
     INSERT INTO {claim} (queue_id, first, last, n, nonce, claimed_at, expires_at, instance, version)
-    SELECT q.id, made.first, made.last, made.n, $5, q.now, q.now + q.visibility, $6, $7 FROM q, made
+    SELECT q.id, m.first, m.last, m.n, ($5::bigint[])[m.request], q.now, m.expires, ($7::text[])[m.request],
+        ($8::text[])[m.request]
+    FROM q, made m
 ), counted AS (
-    INSERT INTO {delta} SELECT q.id, -made.n, made.n, 0, 0 FROM q, made
+    INSERT INTO {delta} SELECT q.id, -sum(m.n), sum(m.n), 0, 0 FROM q, made m GROUP BY q.id
 ), held AS (
     UPDATE {schema}.message m
     SET status = 'processing', delivery_count = m.delivery_count + 1, attempt_count = m.attempt_count + 1,
-        delayed = false, lease_token = gen_random_uuid(), lease_expires_at = q.now + q.visibility,
-        claimed_at = q.now, claimed_by = $6, claimed_version = $7, updated_at = q.now
+        delayed = false, lease_token = gen_random_uuid(), lease_expires_at = ` + claimExpirySQL + `,
+        claimed_at = q.now, claimed_by = ($7::text[])[f.request], claimed_version = ($8::text[])[f.request],
+        updated_at = q.now
     FROM q, fitting f WHERE m.id = f.id AND NOT f.logged
-    RETURNING ` + messageColumns + `, f.place
+    RETURNING ` + messageColumns + `, f.place, f.request
+), taken AS (
+    SELECT * FROM held
+    UNION ALL
+    SELECT l.id, l.payload, octet_length(l.payload), l.headers, 'processing', 0, l.max_retries, 1, 0, 1, l.created_at,
+        false, ` + tokenSQL("m.first", "($5::bigint[])[f.request]") + `, m.expires, q.now, ($7::text[])[f.request],
+        ($8::text[])[f.request], NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, l.created_at, q.now, f.place,
+        f.request
+    FROM q, fitting f, {log} l, made m
+    WHERE f.logged AND l.queue_id = q.id AND l.id = f.id AND m.request = f.request
 )
-SELECT h.*, q.current_no FROM held h, q
-UNION ALL
-SELECT l.id, l.payload, octet_length(l.payload), l.headers, 'processing', 0, l.max_retries, 1, 0, 1, l.created_at, false,
-    {token}, q.now + q.visibility, q.now, $6, $7, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL,
-    l.created_at, q.now, f.place, q.current_no
-FROM q, fitting f, {log} l WHERE f.logged AND l.queue_id = q.id AND l.id = f.id`
+SELECT t.*, q.current_no, (SELECT count(*) FROM due) FROM taken t, q`
 
 // claimFromBoth claims from the log and the table message.
-func (s *Store) claimFromBoth(ctx context.Context, queue string, seg segment, params ClaimParams) (claimResult, error) {
+func (s *Store) claimFromBoth(ctx context.Context, queue string, seg segment, open *claimants) (claimResult, error) {
 	type placed struct {
 		messageRow
-		place, currentNo int64
+
+		place, request, ready int
+		currentNo             int64
 	}
 	rows, err := lockedRows(ctx, s, claimLock(queue), relaxed, func(row pgx.CollectableRow) (p placed, err error) {
-		p.messageRow, err = scanMessage(row, queue, &p.place, &p.currentNo)
+		p.messageRow, err = scanMessage(row, queue, &p.place, &p.request, &p.currentNo, &p.ready)
 		return p, err
-	}, s.slotSQL(claimBothTokenSQL, seg.slot),
-		queue, millis(params.VisibilityTimeout), params.Max, params.MaxBytes, s.nonce(),
-		params.Consumer.Instance, params.Consumer.Version)
+	}, s.slotSQL(claimBothSQL, seg.slot), append(open.args(queue), seg.no)...)
 	if err != nil || len(rows) == 0 {
 		return claimResult{currentNo: seg.no}, err // Someone else was faster.
 	}
 	slices.SortFunc(rows, func(a, b placed) int { return cmp.Compare(a.place, b.place) })
-	result := claimResult{currentNo: rows[0].currentNo, messages: make([]message.Message, len(rows))}
-	for i, row := range rows {
-		result.messages[i] = row.Message
+	for i := range rows {
+		open.give(rows[i].request, rows[i].Message)
 	}
-	return result, nil
+	return claimResult{got: len(rows), currentNo: rows[0].currentNo, cut: len(rows) < rows[0].ready}, nil
 }
 
 // claimLock orders the claims of a queue.
@@ -237,7 +356,12 @@ func tokenSQL(first, nonce string) string {
 	return "encode(int8send(" + first + ") || int8send(" + nonce + "), 'hex')::uuid::text"
 }
 
-var claimBothTokenSQL = expand(claimBothSQL, map[string]string{"token": tokenSQL("(SELECT first FROM made)", "$5")})
+// randomNonce returns 64 random bits.
+func randomNonce() int64 {
+	var b [8]byte
+	_, _ = rand.Read(b[:])                      // It never fails.
+	return int64(binary.BigEndian.Uint64(b[:])) //nolint:gosec // every bit pattern is a nonce
+}
 
 // parseToken returns the claim that a token names. A token of another kind names none.
 func parseToken(token string) (first, nonce int64) {

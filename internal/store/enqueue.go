@@ -57,7 +57,7 @@ const createAttempts = 3
 
 var errQueueVanishes = errors.New("queue is being deleted again and again")
 
-// Enqueue implements Engine.
+// Enqueue implements Engine. Enqueues to one queue at one time go together, and each is accepted whole or not at all.
 func (s *Store) Enqueue(ctx context.Context, queue string, messages []NewMessage) ([]message.Message, error) {
 	if len(messages) == 0 {
 		return nil, nil
@@ -66,19 +66,47 @@ func (s *Store) Enqueue(ctx context.Context, queue string, messages []NewMessage
 	if err != nil {
 		return nil, err
 	}
-	insert := s.insertIntoLog
+	var stored []message.Message
 	if columns.delayed {
-		insert = s.insertLater
+		ctx, cancel := s.bound(ctx)
+		defer cancel()
+		stored, err = s.insertOrCreate(ctx, queue, columns, s.insertLater)
+	} else {
+		stored, err = s.enqueues.Do(ctx, queue, columns)
 	}
+	if err != nil {
+		return nil, fmt.Errorf("enqueue: %w", err)
+	}
+	return stored, nil
+}
+
+// enqueueAll puts the messages of several calls into the log.
+func (s *Store) enqueueAll(ctx context.Context, queue string, calls []messageColumnsOf) ([][]message.Message, error) {
 	ctx, cancel := s.bound(ctx)
 	defer cancel()
+	all := calls[0]
+	for _, call := range calls[1:] {
+		all = all.with(call)
+	}
+	stored, err := s.insertOrCreate(ctx, queue, all, s.insertIntoLog)
+	if err != nil {
+		return nil, err
+	}
+	answers := make([][]message.Message, len(calls))
+	for i, call := range calls {
+		answers[i], stored = stored[:len(call.messages):len(call.messages)], stored[len(call.messages):]
+	}
+	return answers, nil
+}
+
+// insertOrCreate inserts, and creates the queue if it is not there.
+func (s *Store) insertOrCreate(ctx context.Context, queue string, columns messageColumnsOf,
+	insert func(context.Context, string, messageColumnsOf) ([]message.Message, error),
+) ([]message.Message, error) {
 	for range createAttempts {
 		stored, err := insert(ctx, queue, columns)
-		if err != nil {
-			return nil, fmt.Errorf("enqueue: %w", err)
-		}
-		if len(stored) > 0 {
-			return stored, nil
+		if err != nil || len(stored) > 0 {
+			return stored, err
 		}
 		if s.denyUndeclared {
 			return nil, ErrUndeclaredQueue
@@ -87,7 +115,7 @@ func (s *Store) Enqueue(ctx context.Context, queue string, messages []NewMessage
 			return nil, err
 		}
 	}
-	return nil, fmt.Errorf("enqueue: %w", errQueueVanishes)
+	return nil, errQueueVanishes
 }
 
 // insertLater puts messages that are not ready at once into the table message.
@@ -177,6 +205,23 @@ func newMessageColumns(messages []NewMessage) (messageColumnsOf, error) {
 		}
 	}
 	return c, nil
+}
+
+// with are the messages of both.
+func (c messageColumnsOf) with(other messageColumnsOf) messageColumnsOf {
+	return messageColumnsOf{
+		messages: slices.Concat(c.messages, other.messages), payloads: slices.Concat(c.payloads, other.payloads),
+		headers: slices.Concat(c.headers, other.headers), retries: slices.Concat(c.retries, other.retries),
+	}
+}
+
+// weight is how much of a flush the messages take.
+func (c messageColumnsOf) weight() int {
+	size := 0
+	for _, payload := range c.payloads {
+		size += len(payload)
+	}
+	return max(len(c.payloads), size/gatherBytes)
 }
 
 // stored are the messages as they are in the log now. Ids were given in order.

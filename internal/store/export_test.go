@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"deadletter.dev/deadletter/internal/message"
@@ -21,12 +22,13 @@ func (s *Store) HotStatements(ctx context.Context, queue string, id, logged int6
 		return nil, err
 	}
 	slot := live.current().slot
+	claim := newClaimants([]ClaimParams{{Max: 10, MaxBytes: 1 << 20}}, make([][]message.Message, 1), false).args(queue)
 	items := []any{queue, []int64{logged}, []int64{anyLease}, []int64{0}, []int32{0}}
 	return map[string]Statement{
 		"enqueue":          {s.slotSQL(enqueueLogSQL, slot), []any{queue, [][]byte{{1}}, []string{"[]"}, []int32{0}, false, live.current().no}},
-		"claim from log":   {s.slotSQL(claimLogSQL, slot), []any{queue, int64(0), 10, 1 << 20, int64(1), "", ""}},
-		"claim from both":  {s.slotSQL(claimBothTokenSQL, slot), []any{queue, int64(0), 10, 1 << 20, int64(1), "", ""}},
-		"succeed in log":   {s.slotSQL(succeedLogSQL, slot), append(items, true)},
+		"claim from log":   {s.slotSQL(claimLogSQL, slot), claim},
+		"claim from both":  {s.slotSQL(claimBothSQL, slot), append(slices.Clip(claim), live.current().no)},
+		"succeed in log":   {s.slotSQL(succeedLogSQL, slot), append(slices.Clip(items), []bool{true})},
 		"move":             {s.slotSQL(moveSQL, slot), items},
 		"due claims":       {s.slotSQL(dueClaimsSQL, slot), []any{time.Now(), 10}},
 		"succeed":          {s.sql(succeedSQL), []any{queue, []int64{id}, []string{""}}},

@@ -27,19 +27,42 @@ SET status = 'succeeded', succeeded_at = now(), lease_token = NULL, lease_expire
 FROM held WHERE m.id = held.id
 RETURNING ` + messageColumns
 
-// Succeed implements Engine.
+// Succeed implements Engine. Acknowledgements of one queue at one time go together.
 func (s *Store) Succeed(ctx context.Context, queue string, leases []LeaseRef) ([]Settled, error) {
-	ctx, cancel := s.bound(ctx)
-	defer cancel()
-	results := make([]Settled, len(leases))
-	rest, err := s.succeedInLog(ctx, queue, leases, results)
-	if err == nil && len(rest) > 0 {
-		err = s.succeedOthers(ctx, queue, leases, rest, results)
+	if len(leases) == 0 {
+		return nil, nil
 	}
+	results, err := s.succeeds.Do(ctx, queue, leases)
 	if err != nil {
 		return nil, fmt.Errorf("succeed: %w", err)
 	}
 	return results, nil
+}
+
+// succeedAll finishes the messages of several calls.
+func (s *Store) succeedAll(ctx context.Context, queue string, calls [][]LeaseRef) ([][]Settled, error) {
+	ctx, cancel := s.bound(ctx)
+	defer cancel()
+	var leases []LeaseRef
+	var whole []bool
+	for _, call := range calls {
+		for _, lease := range call {
+			leases, whole = append(leases, lease), append(whole, len(call) == 1)
+		}
+	}
+	results := make([]Settled, len(leases))
+	rest, err := s.succeedInLog(ctx, queue, leases, whole, results)
+	if err == nil && len(rest) > 0 {
+		err = s.succeedOthers(ctx, queue, leases, rest, results)
+	}
+	if err != nil {
+		return nil, err
+	}
+	answers := make([][]Settled, len(calls))
+	for i, call := range calls {
+		answers[i], results = results[:len(call):len(call)], results[len(call):]
+	}
+	return answers, nil
 }
 
 // succeedOthers finishes messages of the table message, or finds out why a lease is refused.

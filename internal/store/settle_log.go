@@ -66,17 +66,18 @@ const succeedLogSQL = heldInLogSQL + `, closed AS (
     INSERT INTO {delta} SELECT queue_id, 0, -count(*), count(*), 0 FROM closed GROUP BY queue_id
 )
 SELECT h.place, h.id, l.max_retries, l.created_at, now(), octet_length(l.payload),
-    CASE WHEN $6 THEN l.payload END, CASE WHEN $6 THEN l.headers END
+    CASE WHEN ($6::boolean[])[h.place + 1] THEN l.payload END, CASE WHEN ($6::boolean[])[h.place + 1] THEN l.headers END
 FROM closed x JOIN held h ON h.id = x.id JOIN {log} l ON l.queue_id = x.queue_id AND l.id = x.id
 ORDER BY h.id, h.place`
 
 // succeedInLog finishes those of the leases that are in the log and held, puts them into results, and returns the
-// places of the others.
-func (s *Store) succeedInLog(ctx context.Context, queue string, leases []LeaseRef, results []Settled) ([]int, error) {
+// places of the others. The contents come along where whole says so.
+func (s *Store) succeedInLog(ctx context.Context, queue string, leases []LeaseRef, whole []bool, results []Settled,
+) ([]int, error) {
 	done := make([]bool, len(leases))
 	err := s.eachSegment(ctx, leases, func(seg segment, items logItems) error {
 		rows, err := relaxedRows(ctx, s, scanSucceeded, s.slotSQL(succeedLogSQL, seg.slot),
-			queue, items.ids, items.firsts, items.nonces, items.places, len(leases) == 1)
+			queue, items.ids, items.firsts, items.nonces, items.places, whole)
 		if err != nil {
 			return err
 		}

@@ -2,8 +2,6 @@ package store
 
 import (
 	"context"
-	cryptorand "crypto/rand"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -17,6 +15,9 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
+
+	"deadletter.dev/deadletter/internal/coalesce"
+	"deadletter.dev/deadletter/internal/message"
 )
 
 const (
@@ -53,12 +54,14 @@ type Store struct {
 	denyUndeclared bool
 	timeout        time.Duration
 	jitter         func() float64
-	// nonce makes tokens of leases unguessable.
-	nonce func() int64
 	// statements are the statements with the schema put in, by their text or slotStatement.
 	statements sync.Map
 	log        segmentCache
-	sweep      sweepState
+	// What callers ask at one time goes to the database together.
+	enqueues *coalesce.Group[string, messageColumnsOf, []message.Message]
+	claims   *coalesce.Group[string, ClaimParams, []message.Message]
+	succeeds *coalesce.Group[string, []LeaseRef, []Settled]
+	sweep    sweepState
 }
 
 var _ Engine = (*Store)(nil)
@@ -100,15 +103,16 @@ func Open(ctx context.Context, options Options) (*Store, error) {
 	if jitter == nil {
 		jitter = rand.Float64
 	}
-	return &Store{
+	s := &Store{
 		pool:           pool,
 		schema:         options.Schema,
 		quotedSchema:   pgx.Identifier{options.Schema}.Sanitize(),
 		denyUndeclared: options.DenyUndeclaredQueues,
 		timeout:        timeout,
 		jitter:         jitter,
-		nonce:          randomNonce,
-	}, nil
+	}
+	s.gather()
+	return s, nil
 }
 
 // errDatabaseURL says nothing of the URL, which holds a password that parse errors may quote.
@@ -233,11 +237,4 @@ func IsUnavailable(err error) bool {
 	var connectErr *pgconn.ConnectError
 	return errors.As(err, &connectErr) || pgconn.Timeout(err) || errors.Is(err, context.DeadlineExceeded) ||
 		pgconn.SafeToRetry(err) || isBrokenConnection(err)
-}
-
-// randomNonce returns 64 random bits.
-func randomNonce() int64 {
-	var b [8]byte
-	_, _ = cryptorand.Read(b[:])                // It never fails.
-	return int64(binary.BigEndian.Uint64(b[:])) //nolint:gosec // every bit pattern is a nonce
 }
