@@ -30,15 +30,10 @@ const roleFile = "../config/rbac/role.yaml"
 func TestTheRoleIsEnough(t *testing.T) {
 	t.Parallel()
 
-	var user string
-
 	o := start(t, func(config *controllers.Config) {
-		user = "operator-of-" + config.OperatorNamespace
-		grant(t, config.Kubernetes, config.OperatorNamespace, user)
-
-		config.Kubernetes = rest.CopyConfig(config.Kubernetes)
-		config.Kubernetes.Impersonate = rest.ImpersonationConfig{UserName: user}
-		config.LeaderElect = true
+		user := "operator-of-" + config.OperatorNamespace
+		become(t, config, user)
+		bind(t, config.Kubernetes, user, "")
 	})
 
 	o.secret("pg-app", pgtest.Database(t))
@@ -87,9 +82,55 @@ func TestTheRoleIsEnough(t *testing.T) {
 	o.Eventually(exists("orders", orders), patience, interval).Should(BeFalse())
 }
 
-// grant gives a user the rights of the generated role, its part for the operator's namespace in that namespace.
-func grant(t *testing.T, config *rest.Config, namespace, user string) {
+// become lets the operator have no rights but those of a new user, who may keep a lease in the operator's namespace.
+func become(t *testing.T, config *controllers.Config, user string) {
 	t.Helper()
+
+	role, namespaced := readRole(t)
+	role.Name, namespaced.Name, namespaced.Namespace = user, user, config.OperatorNamespace
+
+	create(t, config.Kubernetes, role, namespaced, &rbacv1.RoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Namespace: config.OperatorNamespace, Name: user},
+		Subjects:   subjects(user), RoleRef: reference("Role", user),
+	})
+
+	config.Kubernetes = rest.CopyConfig(config.Kubernetes)
+	config.Kubernetes.Impersonate = rest.ImpersonationConfig{UserName: user}
+	config.LeaderElect = true
+}
+
+// bind gives a user the generated ClusterRole in a namespace, or everywhere.
+func bind(t *testing.T, config *rest.Config, user, namespace string) {
+	t.Helper()
+
+	if namespace == "" {
+		create(t, config, &rbacv1.ClusterRoleBinding{
+			ObjectMeta: metav1.ObjectMeta{Name: user}, Subjects: subjects(user), RoleRef: reference("ClusterRole", user),
+		})
+
+		return
+	}
+
+	create(t, config, &rbacv1.RoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: user + "-works-here"},
+		Subjects:   subjects(user), RoleRef: reference("ClusterRole", user),
+	})
+}
+
+func subjects(user string) []rbacv1.Subject {
+	return []rbacv1.Subject{{Kind: rbacv1.UserKind, APIGroup: rbacv1.GroupName, Name: user}}
+}
+
+func reference(kind, name string) rbacv1.RoleRef {
+	return rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: kind, Name: name}
+}
+
+// create creates objects as the administrator.
+func create(t *testing.T, config *rest.Config, objects ...client.Object) {
+	t.Helper()
+
+	config = rest.CopyConfig(config)
+	config.Impersonate = rest.ImpersonationConfig{}
 
 	scheme, err := controllers.NewScheme()
 	if err != nil {
@@ -101,22 +142,7 @@ func grant(t *testing.T, config *rest.Config, namespace, user string) {
 		t.Fatal(err)
 	}
 
-	role, namespaced := readRole(t)
-	role.Name, namespaced.Name, namespaced.Namespace = user, user, namespace
-	subjects := []rbacv1.Subject{{Kind: rbacv1.UserKind, APIGroup: rbacv1.GroupName, Name: user}}
-	reference := func(kind string) rbacv1.RoleRef {
-		return rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: kind, Name: user}
-	}
-
-	for _, object := range []client.Object{
-		role, namespaced,
-		&rbacv1.ClusterRoleBinding{
-			ObjectMeta: metav1.ObjectMeta{Name: user}, Subjects: subjects, RoleRef: reference("ClusterRole"),
-		},
-		&rbacv1.RoleBinding{
-			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: user}, Subjects: subjects, RoleRef: reference("Role"),
-		},
-	} {
+	for _, object := range objects {
 		if err := admin.Create(t.Context(), object); err != nil && !apierrors.IsAlreadyExists(err) {
 			t.Fatal(err)
 		}

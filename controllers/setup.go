@@ -61,7 +61,7 @@ type Config struct {
 	DefaultBroker types.NamespacedName
 	// Image is the queue API's, where a Broker names none: the operator's own.
 	Image string
-	// WatchNamespaces restricts the operator to these namespaces; empty means all.
+	// WatchNamespaces restricts the operator to these namespaces, in which it then needs its rights; empty means all.
 	WatchNamespaces []string
 	// DialFunc replaces the network on the way to databases, for an operator that runs outside the cluster.
 	DialFunc databases.DialFunc
@@ -130,7 +130,7 @@ func Run(ctx context.Context, config Config) error {
 
 	if err := errors.Join(
 		broker.Setup(ctx, mgr, registry, config.Image),
-		queue.Setup(mgr, registry, config.DefaultBroker),
+		queue.Setup(mgr, registry, config.DefaultBroker, config.WatchNamespaces...),
 		replay.Setup(mgr, registry),
 		addChecks(mgr),
 	); err != nil {

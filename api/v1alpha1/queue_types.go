@@ -218,7 +218,8 @@ type QueueStatus struct {
 	// +kubebuilder:validation:MaxLength=2048
 	Endpoint string `json:"endpoint,omitempty"`
 
-	// messages counts the live messages. It is approximate: a change shows when it matters, and at most every 10 seconds.
+	// messages counts the live messages. It is approximate: a change that matters shows within 10 seconds, any other
+	// within a minute.
 	// +optional
 	Messages QueueMessages `json:"messages,omitzero"`
 
@@ -285,7 +286,8 @@ type QueueMessages struct {
 	// +kubebuilder:validation:Maximum=9007199254740991
 	Processing *int64 `json:"processing,omitempty"`
 
-	// observedTime is when the numbers were read.
+	// observedTime is when these numbers were last seen to be new. Status is written only when something changes, so an old
+	// time says that the numbers have held since then, not that nobody has looked.
 	// +required
 	ObservedTime *metav1.Time `json:"observedTime,omitempty"`
 }
@@ -302,7 +304,7 @@ type QueueDeadLetters struct {
 	// +optional
 	OldestTime *metav1.Time `json:"oldestTime,omitempty"`
 
-	// observedTime is when the numbers were read.
+	// observedTime is when these numbers were last seen to be new, as in `messages`.
 	// +required
 	ObservedTime *metav1.Time `json:"observedTime,omitempty"`
 }

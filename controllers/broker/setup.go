@@ -8,17 +8,16 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
-	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"deadletter.dev/deadletter/api/v1alpha1"
+	"deadletter.dev/deadletter/controllers/pace"
 	"deadletter.dev/deadletter/controllers/status"
 )
 
@@ -75,11 +74,7 @@ func (r *Reconciler) Setup(ctx context.Context, mgr ctrl.Manager) error {
 		Watches(&corev1.Secret{}, handler.EnqueueRequestsFromMapFunc(r.readers), builder.OnlyMetadata).
 		Watches(&v1alpha1.Broker{}, handler.EnqueueRequestsFromMapFunc(r.rivals),
 			builder.WithPredicates(predicate.GenerationChangedPredicate{})).
-		WithOptions(controller.Options{
-			MaxConcurrentReconciles: concurrency,
-			RateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](
-				firstRetry, lastRetry),
-		}).
+		WithOptions(pace.Options(concurrency, firstRetry, lastRetry)).
 		Complete(r)
 	if err != nil {
 		return fmt.Errorf("build Broker controller: %w", err)

@@ -3,6 +3,7 @@ package queue
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -60,6 +61,9 @@ func orNamespace(namespace string, queue *v1alpha1.Queue) string {
 func (r *Reconciler) brokerFor(ctx context.Context, queue *v1alpha1.Queue) (*v1alpha1.Broker, *refusal, error) {
 	keys := candidates(queue, r.DefaultBroker)
 	for _, key := range keys {
+		if !r.isWatched(key.Namespace) {
+			continue
+		}
 		var broker v1alpha1.Broker
 		if err := r.Client.Get(ctx, key, &broker); apierrors.IsNotFound(err) {
 			continue
@@ -75,6 +79,19 @@ func (r *Reconciler) brokerFor(ctx context.Context, queue *v1alpha1.Queue) (*v1a
 		}
 	}
 	return nil, refuse(queue, keys), nil
+}
+
+// isWatched tells whether anything is known of a namespace. What is in the others is not there, for this operator.
+func (r *Reconciler) isWatched(namespace string) bool {
+	return len(r.Watched) == 0 || slices.Contains(r.Watched, namespace)
+}
+
+// unwatched asks for another look where the labels that a grant hangs on are not watched.
+func (r *Reconciler) unwatched(outcome status.Outcome) status.Outcome {
+	if len(r.Watched) == 0 {
+		return outcome
+	}
+	return outcome.Again(labelWait)
 }
 
 // refuse words the absence of a Broker. Of another namespace it never tells a Broker that does not exist from one that
@@ -121,7 +138,7 @@ func (r *Reconciler) selects(ctx context.Context, selector *metav1.LabelSelector
 		return false, nil //nolint:nilerr // see above
 	}
 	object := namespaceMetadata()
-	if err := r.Client.Get(ctx, client.ObjectKey{Name: namespace}, object); err != nil {
+	if err := r.Namespaces.Get(ctx, client.ObjectKey{Name: namespace}, object); err != nil {
 		return false, fmt.Errorf("read labels of namespace %s: %w", namespace, err)
 	}
 	return matcher.Matches(labels.Set(object.Labels)), nil

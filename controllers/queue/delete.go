@@ -25,6 +25,9 @@ const (
 	deleteBudget = 5 * time.Second
 	// retryDelete is how often an unreachable database and a queue that must become empty are looked at.
 	retryDelete = 5 * time.Second
+	// closedFor is how long a queue that is being deleted takes no messages after the last attempt: a deletion that is
+	// given up while the database is down must not leave it closed.
+	closedFor = time.Minute
 )
 
 // delete carries out the deletion policy and then lets go of the Queue.
@@ -114,7 +117,7 @@ func (r *Reconciler) unreachable(
 
 func (r *Reconciler) isTerminating(ctx context.Context, namespace string) (bool, error) {
 	object := namespaceMetadata()
-	err := r.Client.Get(ctx, client.ObjectKey{Name: namespace}, object)
+	err := r.Namespaces.Get(ctx, client.ObjectKey{Name: namespace}, object)
 	if apierrors.IsNotFound(err) {
 		return true, nil
 	}
@@ -124,14 +127,18 @@ func (r *Reconciler) isTerminating(ctx context.Context, namespace string) (bool,
 	return !object.DeletionTimestamp.IsZero(), nil
 }
 
-// erase deletes the queue from the database.
+// erase deletes the queue from the database. It takes no new messages from the first attempt on: it would never become
+// empty, and a message that is accepted just before the end would be lost.
 func (r *Reconciler) erase(
 	ctx context.Context, pass *status.Pass, queue *v1alpha1.Queue, db *store.Store, broker *v1alpha1.Broker, name string,
 ) (status.Outcome, error) {
 	onlyIfEmpty := queue.EffectiveDeletionPolicy() == v1alpha1.QueueDeletionDeleteIfEmpty
 	bounded, cancel := context.WithTimeout(ctx, deleteBudget)
 	defer cancel()
-	err := db.DeleteQueue(bounded, name, owner(queue), onlyIfEmpty)
+	err := db.CloseQueue(bounded, name, owner(queue), closedFor)
+	if err == nil {
+		err = db.DeleteQueue(bounded, name, owner(queue), onlyIfEmpty)
+	}
 	switch {
 	case err == nil:
 		pass.Normal(v1alpha1.ReasonDeleted, "The Queue was deleted with all its messages.")

@@ -62,6 +62,35 @@ func TestRetainKeepsTheMessages(t *testing.T) {
 	}
 }
 
+func TestRetainLeavesAQueueThatWorks(t *testing.T) {
+	t.Parallel()
+	for _, policy := range []v1alpha1.QueueDeletionPolicy{
+		v1alpha1.QueueDeletionRetain, v1alpha1.QueueDeletionDeleteIfEmpty,
+	} {
+		t.Run(string(policy), func(t *testing.T) {
+			t.Parallel()
+			f := newFixture(t)
+			object := f.create("orders", func(q *v1alpha1.Queue) {
+				q.Spec.DeletionPolicy, q.Spec.State, q.Spec.MaxRetries = policy, v1alpha1.QueuePaused, 7
+			})
+			f.await(object, v1alpha1.ConditionReady, metav1.ConditionTrue, v1alpha1.ReasonPaused, kstatus.CurrentStatus)
+			f.Enqueue(t, "orders", 1)
+			f.remove(object)
+			if policy != v1alpha1.QueueDeletionRetain {
+				f.awaitHeld(object, v1alpha1.ReasonNotEmpty)
+				f.edit(object, deleting(v1alpha1.QueueDeletionRetain))
+			}
+			f.awaitGone(object)
+			f.Enqueue(t, "orders", 1)
+			f.Claim(t, "orders", 2)
+			info, err := f.Store.Queue(t.Context(), "orders")
+			if err != nil || info.Settings.MaxRetries != 7 {
+				t.Errorf("the settings were not kept: %+v, %v", info.Settings, err)
+			}
+		})
+	}
+}
+
 func TestRetainNeedsNoDatabase(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -83,6 +112,10 @@ func TestDeleteIfEmptyWaitsForTheWorkers(t *testing.T) {
 		t.Errorf("message says %q", text)
 	}
 	f.awaitEvent(object, "Warning "+v1alpha1.ReasonNotEmpty)
+	_, err := f.Store.Enqueue(t.Context(), "orders", []store.NewMessage{{Payload: []byte("late")}})
+	if !errors.Is(err, store.ErrUndeclaredQueue) {
+		t.Errorf("a queue that is being deleted took a message: %v", err)
+	}
 	for _, m := range f.Claim(t, "orders", 3) {
 		settled, err := f.Store.Succeed(t.Context(), "orders", []store.LeaseRef{{ID: m.ID, Token: m.Lease.Token}})
 		if err != nil || settled[0].Err != nil {

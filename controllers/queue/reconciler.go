@@ -27,6 +27,8 @@ const (
 	brokerWait = 30 * time.Second
 	// startWait is how long to wait for this process to connect to a Broker whose database is in order.
 	startWait = time.Second
+	// labelWait is how often the labels of a namespace are looked at where they cannot be watched.
+	labelWait = time.Minute
 	// The settings are compared with the database every now and then, at different times for different Queues.
 	syncInterval = 10 * time.Minute
 	syncSpread   = 2 * time.Minute
@@ -36,6 +38,10 @@ const (
 type Reconciler struct {
 	// Client reads from the cache.
 	Client client.Client
+	// Namespaces reads namespaces: from the cache, or past it where they are not watched.
+	Namespaces client.Reader
+	// Watched are the namespaces that Client knows; none means all.
+	Watched []string
 	// Status writes status.
 	Status *status.Writer
 	// Databases are the Brokers' databases.
@@ -74,7 +80,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		return pass.Finish(ctx, status.Outcome{}, err)
 	case refused != nil:
 		r.reject(pass, queue, refused)
-		return pass.Finish(ctx, refused.outcome(), nil)
+		return pass.Finish(ctx, r.unwatched(refused.outcome()), nil)
 	}
 	if r.isStarting(queue, broker) {
 		return ctrl.Result{RequeueAfter: startWait}, nil
@@ -82,6 +88,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	pass.True(v1alpha1.ConditionAccepted, v1alpha1.ReasonAccepted,
 		fmt.Sprintf("The queue %q is served by Broker %q.", name, broker.Name))
 	outcome, err := r.sync(ctx, pass, queue, broker, name)
+	if outcome.IsDone() && broker.Namespace != queue.Namespace {
+		outcome = r.unwatched(outcome)
+	}
 	return pass.Finish(ctx, outcome, err)
 }
 

@@ -9,11 +9,9 @@ import (
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
@@ -22,6 +20,7 @@ import (
 
 	"deadletter.dev/deadletter/api/v1alpha1"
 	"deadletter.dev/deadletter/controllers/databases"
+	"deadletter.dev/deadletter/controllers/pace"
 	"deadletter.dev/deadletter/controllers/status"
 	"deadletter.dev/deadletter/internal/message"
 )
@@ -44,9 +43,12 @@ const (
 	indexBound = "boundBroker"
 )
 
-// Setup adds the Queue controller and the depth reader to a manager.
-func Setup(mgr ctrl.Manager, registry *databases.Registry, defaultBroker types.NamespacedName) error {
-	reconciler := newReconciler(mgr, registry, defaultBroker)
+// Setup adds the Queue controller and the depth reader to a manager, whose cache holds the watched namespaces; none
+// means all.
+func Setup(
+	mgr ctrl.Manager, registry *databases.Registry, defaultBroker types.NamespacedName, watched ...string,
+) error {
+	reconciler := newReconciler(mgr, registry, defaultBroker, watched...)
 	if err := reconciler.index(mgr); err != nil {
 		return err
 	}
@@ -57,9 +59,18 @@ func Setup(mgr ctrl.Manager, registry *databases.Registry, defaultBroker types.N
 	return reconciler.build(mgr, lost)
 }
 
-func newReconciler(mgr ctrl.Manager, registry *databases.Registry, defaultBroker types.NamespacedName) *Reconciler {
+func newReconciler(
+	mgr ctrl.Manager, registry *databases.Registry, defaultBroker types.NamespacedName, watched ...string,
+) *Reconciler {
+	namespaces := client.Reader(mgr.GetClient())
+	if len(watched) > 0 {
+		// To watch namespaces, it would have to be allowed to see all of them.
+		namespaces = mgr.GetAPIReader()
+	}
 	return &Reconciler{
 		Client:        mgr.GetClient(),
+		Namespaces:    namespaces,
+		Watched:       watched,
 		Status:        status.NewWriter(mgr.GetClient(), mgr.GetEventRecorder("deadletter-queue")),
 		Databases:     registry,
 		DefaultBroker: defaultBroker,
@@ -101,26 +112,23 @@ func (r *Reconciler) index(mgr ctrl.Manager) error {
 }
 
 // build adds the controller. What wakes a Queue: its own spec; a namesake that comes, goes or is accepted; its Broker;
-// the labels of its namespace; and the depth reader, when the database has forgotten the queue.
+// the labels of its namespace, where they can be watched; and the depth reader, when the database has forgotten the queue.
 func (r *Reconciler) build(mgr ctrl.Manager, lost <-chan event.TypedGenericEvent[types.NamespacedName]) error {
-	err := ctrl.NewControllerManagedBy(mgr).
+	controller := ctrl.NewControllerManagedBy(mgr).
 		Named(controllerName).
 		For(&v1alpha1.Queue{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		Watches(&v1alpha1.Queue{}, handler.EnqueueRequestsFromMapFunc(r.namesakes), builder.WithPredicates(claimChanged)).
 		Watches(&v1alpha1.Broker{}, handler.EnqueueRequestsFromMapFunc(r.servedBy), builder.WithPredicates(brokerChanged)).
-		WatchesMetadata(namespaceMetadata(), handler.EnqueueRequestsFromMapFunc(r.livingIn),
-			builder.WithPredicates(predicate.LabelChangedPredicate{})).
 		WatchesRawSource(source.TypedChannel(lost, handler.TypedEnqueueRequestsFromMapFunc(
 			func(_ context.Context, key types.NamespacedName) []reconcile.Request {
 				return []reconcile.Request{{NamespacedName: key}}
 			}))).
-		WithOptions(controller.Options{
-			MaxConcurrentReconciles: concurrency,
-			RateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](
-				firstRetry, lastRetry),
-		}).
-		Complete(r)
-	if err != nil {
+		WithOptions(pace.Options(concurrency, firstRetry, lastRetry))
+	if len(r.Watched) == 0 {
+		controller.WatchesMetadata(namespaceMetadata(), handler.EnqueueRequestsFromMapFunc(r.livingIn),
+			builder.WithPredicates(predicate.LabelChangedPredicate{}))
+	}
+	if err := controller.Complete(r); err != nil {
 		return fmt.Errorf("build Queue controller: %w", err)
 	}
 	return nil

@@ -127,7 +127,7 @@ func cancelRun(ctx context.Context, pass *status.Pass, db database, run store.Ru
 	if err != nil {
 		return err
 	}
-	pass.Normal(v1alpha1.ReasonCancelled, fmt.Sprintf("The run %q was cancelled by the deletion of the Replay: %s; %d "+
-		"are still dead letters.", run.Key.RunID, counts(cancelled), cancelled.Remaining))
+	pass.Normal(v1alpha1.ReasonCancelled, fmt.Sprintf("The run %q was cancelled by the deletion of the Replay: %s; "+
+		"still dead: %d.", run.Key.RunID, counts(cancelled), cancelled.Remaining))
 	return nil
 }

@@ -35,11 +35,11 @@ func fail(pass *status.Pass, reason, message string) status.Outcome {
 func conclude(pass *status.Pass, run store.Run, own bool) status.Outcome {
 	switch {
 	case run.State == store.RunCancelled:
-		return fail(pass, v1alpha1.ReasonCancelled, fmt.Sprintf("The run %q was cancelled: %s; %d are still dead letters. "+
+		return fail(pass, v1alpha1.ReasonCancelled, fmt.Sprintf("The run %q was cancelled: %s; still dead: %d. "+
 			"To replay those, change `runID`.", run.Key.RunID, counts(run), run.Remaining))
 	case run.Mode == store.RunPreview:
-		return succeed(pass, v1alpha1.ReasonPreviewReady, fmt.Sprintf("A run would replay %d of %d matching dead letters "+
-			"and skip %d. Nothing was moved.", run.Matched-run.Skipped, run.Matched, run.Skipped))
+		return succeed(pass, v1alpha1.ReasonPreviewReady, fmt.Sprintf("%s matched: a run would replay %d and "+
+			"skip %d. Nothing was moved.", letters(run.Matched), run.Matched-run.Skipped, run.Skipped))
 	case !own:
 		return succeed(pass, v1alpha1.ReasonAlreadyExecuted, fmt.Sprintf("The run %q took place before this object was "+
 			"created: %s. Nothing was moved again; to run again, change `runID`.", run.Key.RunID, counts(run)))
@@ -51,7 +51,14 @@ func conclude(pass *status.Pass, run store.Run, own bool) status.Outcome {
 }
 
 func counts(run store.Run) string {
-	return fmt.Sprintf("%d of %d dead letters were replayed and %d skipped", run.Replayed, run.Matched, run.Skipped)
+	return fmt.Sprintf("%d of %s replayed, %d skipped", run.Replayed, letters(run.Matched), run.Skipped)
+}
+
+func letters(count int64) string {
+	if count == 1 {
+		return "1 dead letter"
+	}
+	return fmt.Sprintf("%d dead letters", count)
 }
 
 // verdict is the outcome that status records of the run it is about, if that run has ended.

@@ -6,11 +6,9 @@ import (
 	"time"
 
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
-	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
@@ -18,6 +16,7 @@ import (
 
 	"deadletter.dev/deadletter/api/v1alpha1"
 	"deadletter.dev/deadletter/controllers/databases"
+	"deadletter.dev/deadletter/controllers/pace"
 	"deadletter.dev/deadletter/controllers/status"
 	"deadletter.dev/deadletter/internal/replay"
 )
@@ -82,11 +81,7 @@ func (r *Reconciler) build(mgr ctrl.Manager) error {
 		Named(controllerName).
 		For(&v1alpha1.Replay{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		Watches(&v1alpha1.Queue{}, handler.EnqueueRequestsFromMapFunc(r.of), builder.WithPredicates(queueChanged)).
-		WithOptions(controller.Options{
-			MaxConcurrentReconciles: concurrency,
-			RateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](
-				firstRetry, lastRetry),
-		}).
+		WithOptions(pace.Options(concurrency, firstRetry, lastRetry)).
 		Complete(r)
 	if err != nil {
 		return fmt.Errorf("build Replay controller: %w", err)

@@ -71,7 +71,7 @@ func (w *work) start(ctx context.Context) (status.Outcome, error) {
 		return outcome, databaseError("start the run", err)
 	}
 	if created && run.State == store.RunRunning {
-		w.pass.Normal(eventStarted, fmt.Sprintf("The run %q started with %d dead letters.", run.Key.RunID, run.Remaining))
+		w.pass.Normal(eventStarted, fmt.Sprintf("The run %q started with %s.", run.Key.RunID, letters(run.Remaining)))
 	}
 	return w.meet(ctx, run, true)
 }

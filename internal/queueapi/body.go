@@ -76,7 +76,7 @@ func (c *call) receive(kind bodyKind, limits Limits) error {
 		}
 		return nil
 	}
-	err := c.readBody(limits.maxBody(kind), limits.BodyTimeout)
+	err := c.readBody(kind, limits.maxBody(kind), limits.BodyTimeout)
 	refused := new(problem)
 	switch {
 	case err == nil:
@@ -98,9 +98,9 @@ func (c *call) receive(kind bodyKind, limits Limits) error {
 const firstGrowth = 64 << 10
 
 // readBody reads up to limit bytes into a buffer that ends with the call.
-func (c *call) readBody(limit int64, part time.Duration) error {
+func (c *call) readBody(kind bodyKind, limit int64, part time.Duration) error {
 	c.body = getBuffer()
-	if c.r.ContentLength > limit {
+	if c.r.ContentLength > limit && kind != reportBody {
 		return c.bodyTooLarge(limit)
 	}
 	if c.r.ContentLength > 0 {
@@ -112,9 +112,30 @@ func (c *call) readBody(limit int64, part time.Duration) error {
 		return err //nolint:wrapcheck // told apart by receive
 	}
 	if int64(c.body.Len()) > limit {
-		return c.bodyTooLarge(limit)
+		if kind != reportBody {
+			return c.bodyTooLarge(limit)
+		}
+		if err := c.searchRest(from); err != nil {
+			return err
+		}
 	}
 	from.done()
+	return nil
+}
+
+// searchRest looks for the lease token in what follows the part of a failure report that is kept.
+func (c *call) searchRest(from io.Reader) error {
+	c.rest = new(tokenScan)
+	kept := c.body.Bytes()
+	_, _ = c.rest.Write(kept[len(kept)-longestField:])
+	most := int64(maxSeenBytes - len(kept))
+	n, err := io.Copy(c.rest, io.LimitReader(from, most+1))
+	if err != nil {
+		return err //nolint:wrapcheck // told apart by receive
+	}
+	if c.rest.end(n <= most); n > most {
+		c.w.Header().Set("Connection", "close") // As in bodyTooLarge.
+	}
 	return nil
 }
 
@@ -162,10 +183,18 @@ func malformedJSON() fieldError {
 	return fieldError{Field: "body", Code: codeMalformedJSON, Message: "must be one JSON object with nothing after it"}
 }
 
-// checkContentType accepts JSON, and a missing content type, which many HTTP tools send with JSON.
-func checkContentType(header http.Header) error {
+// checkContentEncoding refuses compressed bodies.
+func checkContentEncoding(header http.Header) error {
 	if encoding := header.Get("Content-Encoding"); encoding != "" && !strings.EqualFold(encoding, "identity") {
 		return problemUnsupportedMediaType("The body must not be compressed: leave Content-Encoding out.")
+	}
+	return nil
+}
+
+// checkContentType accepts JSON, and a missing content type, which many HTTP tools send with JSON.
+func checkContentType(header http.Header) error {
+	if err := checkContentEncoding(header); err != nil {
+		return err
 	}
 	contentType := header.Get("Content-Type")
 	if contentType == "" || contentType == "application/json" {

@@ -36,6 +36,8 @@ type call struct {
 	// body is the pooled buffer that holds the request's body, and sent are its bytes.
 	body *bytes.Buffer
 	sent []byte
+	// rest is set when a failure report was too long to be kept whole.
+	rest *tokenScan
 }
 
 // queueCall runs a route that reaches queues: what the path names must be possible names, the caller must be allowed,

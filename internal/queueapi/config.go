@@ -64,8 +64,10 @@ func (l Limits) validate() error {
 const (
 	// maxBatch is the most messages of one enqueue, claim, succeed or fail.
 	maxBatch = 1000
-	// maxReportBytes is the largest body of one failure report, far above what is kept of it.
+	// maxReportBytes is how much is read of one failure report, far above what is kept of it; up to maxSeenBytes it is
+	// only searched for the lease token.
 	maxReportBytes = 8 << 20
+	maxSeenBytes   = 64 << 20
 	// maxSettleBytes is the largest body of a batch of settlements.
 	maxSettleBytes = 16 << 20
 	// maxSmallBytes is the largest body of a request that carries neither payloads nor reports.

@@ -1,6 +1,7 @@
 package queueapi
 
 import (
+	"errors"
 	"net/http"
 	"strings"
 
@@ -43,10 +44,26 @@ func (a *API) listDeadLetters(c *call) error {
 // getDeadLetter answers one dead letter with its whole history.
 func (a *API) getDeadLetter(c *call) error {
 	letter, err := a.backend.DeadLetter(c.r.Context(), c.queue, c.id)
+	if errors.Is(err, store.ErrNotFound) {
+		return a.whyNoLetter(c)
+	}
 	if err != nil {
 		return err
 	}
 	return c.answer(http.StatusOK, newLetterJSON(&letter))
+}
+
+// whyNoLetter tells why there is no such dead letter.
+func (a *API) whyNoLetter(c *call) error {
+	m, err := a.backend.Get(c.r.Context(), c.queue, c.id)
+	switch {
+	case errors.Is(err, store.ErrNotFound):
+		return a.whyNotFound(c)
+	case err != nil:
+		return err
+	default:
+		return problemNotFound("The message is " + string(m.Status) + ", so it is not a dead letter.")
+	}
 }
 
 // listGroups answers the groups of a queue's dead letters.

@@ -162,6 +162,8 @@ func TestDeadLetterParametersAreStrict(t *testing.T) {
 		"reason=" + strings.Repeat("a", 1025): "reason:too_long",
 		"fingerprint=xyz":                     "fingerprint:invalid_value", "fingerprint=0123456789ABCDEF": "fingerprint:invalid_value",
 		"died_after=yesterday": "died_after:invalid_value", "died_before=2026-01-01": "died_before:invalid_value",
+		// The zero time, which a filter takes for none.
+		"died_after=0001-01-01T00:00:00Z": "died_after:invalid_value", "died_before=0001-01-01T01:00:00%2B01:00": "died_before:invalid_value",
 		"died_after=": "died_after:invalid_value", "replay_count=-1": "replay_count:out_of_range", "replay_count=x": "replay_count:wrong_type",
 		"header=tenant": "header:invalid_value", "header=:acme": "header:invalid_value", "header=a:b&header=c:d": "header:duplicate_field",
 		"consumer_version=": "consumer_version:invalid_value", "error_class=a&error_class=b": "error_class:duplicate_field",

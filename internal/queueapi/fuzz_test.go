@@ -67,7 +67,7 @@ func FuzzDecodeReport(f *testing.F) {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, body []byte) {
-		failed, err := decodeReport(body)
+		failed, err := decodeReport(body, nil)
 		if err != nil {
 			wantProblem(t, err)
 		} else {

@@ -18,7 +18,7 @@ const (
 	readyTimeout = 2 * time.Second
 )
 
-// health knows whether the database answers and has this binary's schema.
+// health knows whether the database answers, has this binary's schema and takes changes.
 type health struct {
 	prober Prober
 	now    func() time.Time
@@ -74,6 +74,9 @@ func (a *API) readyz(c *call) error {
 		return c.answer(http.StatusOK, healthJSON{"ready"})
 	case errors.As(err, &schemaErr):
 		return errors.Join(problemUnavailable("The database has another schema version: "+schemaErr.Error()+"."), err)
+	case errors.Is(err, store.ErrReadOnly):
+		return errors.Join(problemUnavailable("The database takes no changes: it is a standby, or its sessions are read-only."),
+			err)
 	default:
 		return errors.Join(problemUnavailable("The database does not answer."), err)
 	}

@@ -4,7 +4,9 @@ import (
 	"errors"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"deadletter.dev/deadletter/internal/queueapi"
 	"deadletter.dev/deadletter/internal/store"
@@ -105,6 +107,25 @@ func TestRequestsBeforeTheSchemaIsKnown(t *testing.T) {
 	t.Parallel()
 	s := newUncheckedServer(t)
 	s.do(http.MethodPost, "/queues/orders/messages", `{"payload":"x"}`).problem(503, "unavailable")
+	s.do(http.MethodGet, "/readyz", nil).want(200)
+	s.enqueue("orders", payloadOf("x"))
+}
+
+func TestReadinessSeesAReadOnlyDatabase(t *testing.T) {
+	t.Parallel()
+	var clock atomic.Int64
+	s := newUncheckedServer(t, func(options *queueapi.Options, _ *store.Options) {
+		options.Now = func() time.Time { return time.Unix(clock.Add(10), 0) }
+	})
+	const alter = `BEGIN READ WRITE; DO $$ BEGIN
+		EXECUTE format('ALTER DATABASE %I SET default_transaction_read_only = {}', current_database());
+	END $$; COMMIT`
+	s.exec(strings.Replace(alter, "{}", "on", 1))
+	p := s.do(http.MethodGet, "/readyz", nil).problem(503, "unavailable")
+	if !contains(p.Detail, "takes no changes") {
+		t.Errorf("detail %q does not say what is wrong", p.Detail)
+	}
+	s.exec(strings.Replace(alter, "{}", "off", 1))
 	s.do(http.MethodGet, "/readyz", nil).want(200)
 	s.enqueue("orders", payloadOf("x"))
 }

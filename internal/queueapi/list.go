@@ -1,6 +1,7 @@
 package queueapi
 
 import (
+	"errors"
 	"math"
 	"net/http"
 
@@ -45,6 +46,9 @@ func (a *API) listMessages(c *call) error {
 // getMessage answers one message with its whole payload.
 func (a *API) getMessage(c *call) error {
 	m, err := a.backend.Get(c.r.Context(), c.queue, c.id)
+	if errors.Is(err, store.ErrNotFound) {
+		return a.whyNotFound(c)
+	}
 	if err != nil {
 		return err
 	}

@@ -123,7 +123,7 @@ func problemOf(err error) *problem {
 	case errors.As(err, &p):
 		return p
 	case errors.Is(err, store.ErrNotFound):
-		return problemNotFound("There is no such message or queue, or the message is not in the state that this path shows.")
+		return problemNotFound("There is no message with this id in this queue.")
 	case errors.Is(err, store.ErrStaleLease):
 		return conflict("stale-lease", "The lease is no longer yours",
 			"The lease_token is not the current lease's: it expired or was given back. Nothing was changed. Drop this work.")
@@ -134,7 +134,7 @@ func problemOf(err error) *problem {
 		return conflict("not-dead", "The message is not dead", "Only a dead letter can be replayed. Nothing was changed.")
 	case errors.Is(err, store.ErrUndeclaredQueue):
 		return newProblem(http.StatusNotFound, "queue-not-declared", "The queue is not declared",
-			"This Broker takes messages only for queues that a Queue resource declares. Apply one first.")
+			"This Broker takes messages only for queues that a Queue resource declares, and none while one is deleted.")
 	case errors.Is(err, context.Canceled), store.IsUnavailable(err):
 		return problemUnavailable("The database did not answer in time. Whether a change was made is not known. Retry.")
 	default:

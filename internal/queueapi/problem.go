@@ -97,7 +97,7 @@ func problemBodyUnreadable() *problem {
 
 func problemRequestTimeout() *problem {
 	p := newProblem(http.StatusRequestTimeout, "request-timeout", "The request took too long to arrive",
-		"The whole body must arrive within the server's read timeout.")
+		"The body must keep coming: 256 KiB of it, or the rest, in ten seconds, and all of it in a minute.")
 	p.headers = []string{"Connection", "close"}
 	return p
 }

@@ -1,6 +1,7 @@
 package queueapi
 
 import (
+	"errors"
 	"net/http"
 	"time"
 
@@ -90,10 +91,29 @@ func (a *API) listQueues(c *call) error {
 // getQueue answers one queue.
 func (a *API) getQueue(c *call) error {
 	info, err := a.backend.Queue(c.r.Context(), c.queue)
+	if errors.Is(err, store.ErrNotFound) {
+		return noSuchQueue()
+	}
 	if err != nil {
 		return err
 	}
 	return c.answer(http.StatusOK, newQueueJSON(&info))
+}
+
+func noSuchQueue() error {
+	return problemNotFound("There is no queue of this name: nobody declared it or sent a message to it.")
+}
+
+// whyNotFound tells what is missing behind a path that names a message: the queue, or the message.
+func (a *API) whyNotFound(c *call) error {
+	switch _, err := a.backend.Queue(c.r.Context(), c.queue); {
+	case errors.Is(err, store.ErrNotFound):
+		return noSuchQueue()
+	case err != nil:
+		return err
+	default:
+		return store.ErrNotFound
+	}
 }
 
 func newQueueJSON(info *store.QueueInfo) queueJSON {

@@ -21,6 +21,9 @@ func postRoutes() []string {
 	}
 }
 
+// oneReport is the route whose body is never refused for what it is.
+const oneReport = "messages/{id}/fail"
+
 func getRoutes() []string {
 	return []string{"", "messages", "messages/{id}", "dead-letters", "dead-letters/groups", "dead-letters/{id}"}
 }
@@ -139,6 +142,9 @@ func TestBodiesThatAreNotOneJSONObject(t *testing.T) {
 		"[]": "body:wrong_type", `"x"`: "body:wrong_type", "1": "body:wrong_type", "null": "body:wrong_type", "true": "body:wrong_type",
 	}
 	for _, route := range postRoutes() {
+		if route == oneReport {
+			continue // It is recorded.
+		}
 		for body, field := range bodies {
 			got := s.do(http.MethodPost, routePath("orders", route, 1), body).problem(422, "invalid-request").fields()
 			if route == "fail" && field == "body:wrong_type" {
@@ -231,6 +237,9 @@ func TestBodiesAboveTheLimit(t *testing.T) {
 	t.Parallel()
 	s := newServer(t)
 	for _, route := range postRoutes() {
+		if route == oneReport {
+			continue // It is recorded.
+		}
 		body := strings.Repeat(" ", 17<<20) + validBody(route)
 		answer := s.do(http.MethodPost, routePath("orders", route, 1), body)
 		answer.problem(http.StatusRequestEntityTooLarge, "too-large")

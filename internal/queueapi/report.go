@@ -1,7 +1,7 @@
 package queueapi
 
 import (
-	"math"
+	"bytes"
 	"strconv"
 	"time"
 
@@ -14,17 +14,22 @@ import (
 const noReason = "no error was reported"
 
 // decodeReport reads a failure report. Nothing in it can make recording the failure fail: what has the wrong type is
-// taken as its JSON text or left out, what is unknown is ignored, and what is too long is cut with a mark when it is
-// stored. Refused is only what might hide a fence: a body that is no JSON object, and a lease token that is none.
+// taken as its JSON text or left out with a mark, what is unknown is ignored, what is too long is cut with a mark when
+// it is stored, and a body that is no JSON object is recorded as text. Refused is only what might hide a fence: a lease
+// token that is none.
 //
-// An empty body is a report that says nothing.
-func decodeReport(body []byte) (store.FailedLease, error) {
+// An empty body is a report that says nothing. rest is what is known of the part that was not kept, if there was one.
+func decodeReport(body []byte, rest *tokenScan) (store.FailedLease, error) {
+	if rest != nil {
+		return salvageReport(body, rest)
+	}
+	body = bytes.TrimSpace(bytes.TrimPrefix(body, []byte("\ufeff")))
 	if len(body) == 0 {
 		body = []byte("{}")
 	}
 	value, err := strictjson.Parse(body)
-	if err != nil {
-		return store.FailedLease{}, problemInvalid(malformedJSON())
+	if err != nil || value.Kind() != strictjson.Object {
+		return salvageReport(body, nil)
 	}
 	return readReport(nil, value)
 }
@@ -36,11 +41,16 @@ func readReport(p *place, v strictjson.Value) (store.FailedLease, error) {
 			Field: p.String(), Code: codeWrongType, Message: "must be an object, not " + article(v.Kind()),
 		})
 	}
-	var err error
-	hasToken := false
+	var (
+		err      error
+		ignored  []string
+		hasToken = false
+	)
 	for name, v := range v.Members() {
 		if name != "lease_token" {
-			readReportMember(&failed.Report, name, v)
+			if !readReportMember(&failed.Report, name, v) {
+				ignored = append(ignored, name)
+			}
 			continue
 		}
 		token, ok := leaseToken(v)
@@ -53,10 +63,20 @@ func readReport(p *place, v strictjson.Value) (store.FailedLease, error) {
 		}
 		failed.Token, hasToken = token, true
 	}
+	for _, name := range ignored {
+		mark(&failed.Report, "…[invalid "+name+" ignored]")
+	}
 	return failed, err
 }
 
-func readReportMember(report *message.Report, name string, v strictjson.Value) {
+// mark adds to what is shown as the reason.
+func mark(report *message.Report, text string) {
+	report.Reason = message.Clean(report.Reason, message.MaxReasonBytes-len(text)) + text
+}
+
+// readReportMember reads one member, and reports whether its value could be used. Null is as good as left out.
+func readReportMember(report *message.Report, name string, v strictjson.Value) bool {
+	isNull := v.Kind() == strictjson.Null
 	switch name {
 	case "error":
 		if v.Kind() != strictjson.Null {
@@ -71,15 +91,19 @@ func readReportMember(report *message.Report, name string, v strictjson.Value) {
 	case "retryable":
 		retryable, ok := v.Bool()
 		report.Permanent = ok && !retryable
+		return ok || isNull
 	case "retry_after_seconds":
 		report.RetryAfter = anySeconds(v)
+		return report.RetryAfter != nil || isNull
 	case "consumer":
-		if v.Kind() == strictjson.Object {
-			for name, v := range v.Members() {
-				readReportConsumer(&report.Consumer, name, v)
-			}
+		if v.Kind() != strictjson.Object {
+			return isNull
+		}
+		for name, v := range v.Members() {
+			readReportConsumer(&report.Consumer, name, v)
 		}
 	}
+	return true
 }
 
 func readReportConsumer(consumer *message.Consumer, name string, v strictjson.Value) {
@@ -118,17 +142,25 @@ func stackText(v strictjson.Value) string {
 	return string(lines)
 }
 
-// anySeconds is a number of seconds, whole or not, as a number or written in a string; nil for anything else.
+// anySeconds is a finite number of seconds, whole or not, as a number or a number written in a string; nil for anything
+// else. What is too long is held to the longest delay.
 func anySeconds(v strictjson.Value) *time.Duration {
-	text := string(v)
 	if v.Kind() == strictjson.String {
-		text, _ = v.Text()
+		text, _ := v.Text()
+		var err error
+		// Not all that the language takes for a number is one: Inf, NaN, hexadecimal.
+		if v, err = strictjson.Parse([]byte(text)); err != nil {
+			return nil
+		}
 	}
-	seconds, err := strconv.ParseFloat(text, 64)
-	if err != nil && !math.IsInf(seconds, 0) || math.IsNaN(seconds) {
+	if v.Kind() != strictjson.Number {
 		return nil
 	}
-	seconds = min(max(seconds, 0), message.MaxDelay.Seconds())
+	seconds, err := strconv.ParseFloat(string(v), 64)
+	if err != nil || seconds < 0 { // An error is a number beyond all bounds.
+		return nil
+	}
+	seconds = min(seconds, message.MaxDelay.Seconds())
 	delay := time.Duration(seconds * float64(time.Second))
 	return &delay
 }

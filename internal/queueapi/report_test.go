@@ -3,6 +3,7 @@ package queueapi_test
 import (
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -85,8 +86,14 @@ func TestRetryAfterOfAReport(t *testing.T) {
 	t.Parallel()
 	s := newServer(t)
 	tests := map[string]time.Duration{
-		`60`: time.Minute, `0.5`: 500 * time.Millisecond, `"90"`: 90 * time.Second, `-5`: 0, `1e30`: 90 * 24 * time.Hour,
-		`null`: 2 * time.Second, `true`: 2 * time.Second, `"soon"`: 2 * time.Second, `"NaN"`: 2 * time.Second, `[]`: 2 * time.Second,
+		`60`: time.Minute, `0.5`: 500 * time.Millisecond, `"90"`: 90 * time.Second, `1e300`: 90 * 24 * time.Hour, `0`: 0, `"1e3"`: 1000 * time.Second,
+		`null`: 2 * time.Second,
+	}
+	ignored := []string{
+		`true`, `[]`, `{}`, `""`, `"soon"`, `"NaN"`, `"Inf"`, `"-Infinity"`, `"0x10"`, `"1e999"`, `"1_0"`, `1e999`, `-1e999`, `-5`, `"-5"`,
+	}
+	for _, value := range ignored {
+		tests[value] = 2 * time.Second
 	}
 	for value, want := range tests {
 		m := s.enqueue("retry", payloadOf("x"))
@@ -99,6 +106,9 @@ func TestRetryAfterOfAReport(t *testing.T) {
 		}
 		if got != want {
 			t.Errorf("retry_after_seconds %s: retried after %s, want %s", value, got, want)
+		}
+		if got := contains(*failed.LastError, "invalid retry_after_seconds ignored"); got != slices.Contains(ignored, value) {
+			t.Errorf("retry_after_seconds %s: the reason is %q", value, *failed.LastError)
 		}
 		s.exec("DELETE FROM deadletter.message WHERE id = $1", m.ID)
 	}

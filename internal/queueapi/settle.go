@@ -26,7 +26,10 @@ func (a *API) succeed(c *call) error {
 
 // fail records one failure.
 func (a *API) fail(c *call) error {
-	failed, err := decodeReport(c.sent)
+	if err := checkContentEncoding(c.r.Header); err != nil {
+		return err // It might hold a lease token.
+	}
+	failed, err := decodeReport(c.sent, c.rest)
 	if err == nil {
 		err = a.checkToken(failed.Token)
 	}

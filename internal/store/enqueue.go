@@ -3,7 +3,6 @@ package store
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -20,6 +19,7 @@ const (
 	enqueueLogSQL = `
 WITH q AS MATERIALIZED (
     SELECT id, max_retries FROM {schema}.queue WHERE name = $1 AND (owner_name IS NOT NULL OR NOT $5)
+        AND (closed_until IS NULL OR closed_until < now())
 ), place AS MATERIALIZED (
     SELECT max(no) = $6 AS current, clock_timestamp() AS now FROM {schema}.segment
 ), new AS MATERIALIZED (
@@ -40,6 +40,7 @@ FROM q CROSS JOIN place LEFT JOIN logged ON true ORDER BY logged.id`
 	enqueueLaterSQL = `
 WITH q AS (
     SELECT id, max_retries FROM {schema}.queue WHERE name = $1 AND (owner_name IS NOT NULL OR NOT $6)
+        AND (closed_until IS NULL OR closed_until < now())
 ), new AS (
     SELECT * FROM unnest($2::bytea[], $3::text[], $4::int[], $5::bigint[])
         WITH ORDINALITY AS n (payload, headers, max_retries, delay_ms, position)
@@ -51,11 +52,6 @@ SELECT q.id, 'pending', new.payload, new.headers::json, coalesce(nullif(new.max_
 FROM q, new ORDER BY new.position
 RETURNING ` + messageColumns
 )
-
-// createAttempts bounds how often an enqueue meets a queue that is deleted under it.
-const createAttempts = 3
-
-var errQueueVanishes = errors.New("queue is being deleted again and again")
 
 // Enqueue implements Engine. Enqueues to one queue at one time go together, and each is accepted whole or not at all.
 func (s *Store) Enqueue(ctx context.Context, queue string, messages []NewMessage) ([]message.Message, error) {
@@ -100,41 +96,41 @@ func (s *Store) enqueueAll(ctx context.Context, queue string, calls []messageCol
 }
 
 // insertOrCreate inserts, and creates the queue if it is not there.
-func (s *Store) insertOrCreate(ctx context.Context, queue string, columns messageColumnsOf,
-	insert func(context.Context, string, messageColumnsOf) ([]message.Message, error),
+func (s *Store) insertOrCreate(ctx context.Context, queue string, columns messageColumnsOf, insert inserter,
 ) ([]message.Message, error) {
-	for range createAttempts {
-		stored, err := insert(ctx, queue, columns)
-		if err != nil || len(stored) > 0 {
-			return stored, err
-		}
-		if s.denyUndeclared {
-			return nil, ErrUndeclaredQueue
-		}
-		if err := s.createQueue(ctx, queue); err != nil {
-			return nil, err
-		}
+	stored, err := insert(ctx, queue, columns, false)
+	if err == nil && len(stored) == 0 && !s.denyUndeclared {
+		stored, err = insert(ctx, queue, columns, true)
 	}
-	return nil, errQueueVanishes
+	if err == nil && len(stored) == 0 {
+		return nil, ErrUndeclaredQueue
+	}
+	return stored, err
 }
 
+// inserter puts messages into a queue. With create it also makes the queue, with the default settings, unless it is
+// there: under the queue's lock nobody can delete it before it has its messages.
+type inserter func(ctx context.Context, queue string, c messageColumnsOf, create bool) ([]message.Message, error)
+
 // insertLater puts messages that are not ready at once into the table message.
-func (s *Store) insertLater(ctx context.Context, queue string, c messageColumnsOf) ([]message.Message, error) {
-	rows, err := lockedRows(ctx, s, queueLock(queue), durable, messageOf(queue), s.sql(enqueueLaterSQL),
+func (s *Store) insertLater(ctx context.Context, queue string, c messageColumnsOf, create bool,
+) ([]message.Message, error) {
+	rows, err := insertRows(ctx, s, queue, create, messageOf(queue), s.sql(enqueueLaterSQL),
 		queue, c.payloads, c.headers, c.retries, c.delays, s.denyUndeclared)
 	slices.SortFunc(rows, func(a, b messageRow) int { return cmp.Compare(a.ID, b.ID) })
 	return plain(rows), err
 }
 
 // insertIntoLog puts messages that are ready at once into the current segment.
-func (s *Store) insertIntoLog(ctx context.Context, queue string, c messageColumnsOf) ([]message.Message, error) {
+func (s *Store) insertIntoLog(ctx context.Context, queue string, c messageColumnsOf, create bool,
+) ([]message.Message, error) {
 	live, err := s.liveSegments(ctx)
 	for {
 		if err != nil {
 			return nil, err
 		}
 		seg := live.current()
-		rows, err := s.addToLog(ctx, s.slotSQL(enqueueLogSQL, seg.slot),
+		rows, err := insertRows(ctx, s, queue, create, scanLogged, s.slotSQL(enqueueLogSQL, seg.slot),
 			queue, c.payloads, c.headers, c.retries, s.denyUndeclared, seg.no)
 		if err != nil {
 			return nil, err
@@ -151,16 +147,23 @@ func (s *Store) insertIntoLog(ctx context.Context, queue string, c messageColumn
 	}
 }
 
-// addToLog runs an insert while the current segment stays the current one.
-func (s *Store) addToLog(ctx context.Context, statement, queue string, args ...any) (rows []loggedRow, err error) {
+// insertRows runs an insert under the locks of the current segment and the queue, in one transaction and round trip.
+func insertRows[T any](ctx context.Context, s *Store, queue string, create bool,
+	scan func(pgx.CollectableRow) (T, error), statement string, args ...any,
+) (rows []T, err error) {
 	batch := &pgx.Batch{}
 	batch.Queue("SELECT pg_advisory_xact_lock_shared($1), pg_advisory_xact_lock($2)",
 		advisoryKey(segmentLock, s.schema), advisoryKey(queueLock(queue), s.schema))
-	batch.Queue(statement, append([]any{queue}, args...)...).Query(func(result pgx.Rows) (err error) {
-		rows, err = pgx.CollectRows(result, scanLogged)
+	if create {
+		settings := append([]any{queue}, settingsArgs(message.DefaultSettings())...)
+		batch.Queue(s.sql(createQueueSQL), settings...)
+	}
+	batch.Queue(statement, args...).Query(func(result pgx.Rows) (err error) {
+		rows, err = pgx.CollectRows(result, scan)
 		return err //nolint:wrapcheck // wrapped by the caller
 	})
-	return rows, s.pool.SendBatch(ctx, batch).Close() //nolint:wrapcheck // wrapped by the caller
+	err = s.pool.SendBatch(ctx, batch).Close()
+	return rows, err //nolint:wrapcheck // wrapped by the caller
 }
 
 // loggedRow is what became of one new message.
@@ -247,15 +250,6 @@ INSERT INTO {schema}.queue (name, max_retries, backoff_initial_ms, backoff_facto
     on_dead_expiry)
 VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)
 ON CONFLICT (name) DO NOTHING`
-
-// createQueue makes an undeclared queue with the default settings, unless it is there.
-func (s *Store) createQueue(ctx context.Context, name string) error {
-	args := append([]any{name}, settingsArgs(message.DefaultSettings())...)
-	if _, err := s.pool.Exec(ctx, s.sql(createQueueSQL), args...); err != nil {
-		return fmt.Errorf("create queue: %w", err)
-	}
-	return nil
-}
 
 // settingsArgs are the parameters from max_retries to on_dead_expiry.
 func settingsArgs(settings message.Settings) []any {

@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -21,15 +22,15 @@ const queueColumns = `q.max_retries, q.backoff_initial_ms, q.backoff_factor_perc
 	q.dead_retention_ms, q.on_dead_expiry`
 
 const lockHeldSQL = `
-SELECT ` + messageColumns + `, q.name, now(), ` + queueColumns + `
+SELECT ` + messageColumns + `, q.name, now(), item.place, ` + queueColumns + `
 FROM {schema}.message m
-JOIN unnest($2::bigint[], $3::text[]) AS item (id, token) ON m.id = item.id
+JOIN ` + itemsSQL + ` ON m.id = item.id
 JOIN {schema}.queue q ON q.id = m.queue_id
 WHERE ` + heldSQL + `
-ORDER BY m.id FOR UPDATE OF m`
+ORDER BY m.id, item.place FOR UPDATE OF m`
 
 const lockExpiredSQL = `
-SELECT ` + messageColumns + `, q.name, now(), ` + queueColumns + `
+SELECT ` + messageColumns + `, q.name, now(), 0, ` + queueColumns + `
 FROM {schema}.message m
 JOIN {schema}.queue q ON q.id = m.queue_id
 WHERE m.status = 'processing' AND m.lease_expires_at <= now()
@@ -41,6 +42,8 @@ type leased struct {
 	messageRow
 	settings message.Settings
 	now      time.Time
+	// place counts the item of the batch that holds the message, from 1.
+	place int64
 }
 
 // judged is a leased message with what is to become of it.
@@ -56,7 +59,7 @@ func scanLeased(row pgx.CollectableRow) (leased, error) {
 		queue string
 		scan  settingsScan
 	)
-	m, err := scanMessage(row, "", append([]any{&queue, &l.now}, scan.targets()...)...)
+	m, err := scanMessage(row, "", append([]any{&queue, &l.now, &l.place}, scan.targets()...)...)
 	if err != nil {
 		return l, err
 	}
@@ -68,12 +71,9 @@ func scanLeased(row pgx.CollectableRow) (leased, error) {
 // Fail implements Engine.
 func (s *Store) Fail(ctx context.Context, queue string, failures []FailedLease) ([]Settled, error) {
 	leases := make([]LeaseRef, len(failures))
-	reports := make(map[int64]message.Report, len(failures))
+	reports := make([]message.Report, len(failures))
 	for i, failure := range failures {
-		leases[i] = failure.LeaseRef
-		if _, twice := reports[failure.ID]; !twice {
-			reports[failure.ID] = failure.Report.Prepare()
-		}
+		leases[i], reports[i] = failure.LeaseRef, failure.Report.Prepare()
 	}
 	var results []Settled
 	err := s.inTx(ctx, func(ctx context.Context, tx pgx.Tx) error {
@@ -85,17 +85,23 @@ func (s *Store) Fail(ctx context.Context, queue string, failures []FailedLease) 
 		if err != nil {
 			return err
 		}
+		// Of several items that hold one message the first counts.
+		held = slices.CompactFunc(held, func(a, b leased) bool { return a.ID == b.ID })
 		verdicts := make([]judged, len(held))
+		places := make(map[int64]int, len(held))
 		for i, l := range held {
-			verdict := l.settings.Fail(l.Message, reports[l.ID], l.now, s.jitter())
+			places[l.ID] = int(l.place) - 1
+			verdict := l.settings.Fail(l.Message, reports[places[l.ID]], l.now, s.jitter())
 			verdicts[i] = judged{l, message.OutcomeFailed, verdict}
 		}
-		done, err := s.applyVerdicts(ctx, tx, verdicts)
+		rows, err := s.applyVerdicts(ctx, tx, verdicts)
 		if err != nil {
 			return err
 		}
-		for i := range done {
-			done[i].Queue = queue
+		done := make([]settledRow, len(rows))
+		for i, row := range rows {
+			row.Queue = queue
+			done[i] = settledRow{row.Message, places[row.ID]}
 		}
 		results, err = s.settled(ctx, tx, queue, leases, done)
 		return err

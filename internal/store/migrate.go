@@ -268,7 +268,11 @@ func (s *Store) SchemaVersion(ctx context.Context) (int, error) {
 	return version, nil
 }
 
-// CheckSchema returns a *SchemaError unless the database's schema is exactly this binary's.
+// ErrReadOnly is returned by CheckSchema for a database that takes no changes, such as a standby after a failover.
+var ErrReadOnly = errors.New("the database takes no changes: it is a standby, or its sessions are read-only")
+
+// CheckSchema returns a *SchemaError unless the database's schema is exactly this binary's, and ErrReadOnly when it is
+// but cannot be changed.
 func (s *Store) CheckSchema(ctx context.Context) error {
 	have, err := s.SchemaVersion(ctx)
 	if err != nil {
@@ -276,6 +280,22 @@ func (s *Store) CheckSchema(ctx context.Context) error {
 	}
 	if want := LatestSchemaVersion(); have != want {
 		return &SchemaError{Have: have, Want: want}
+	}
+	return s.checkWritable(ctx)
+}
+
+func (s *Store) checkWritable(ctx context.Context) error {
+	ctx, cancel := s.bound(ctx)
+	defer cancel()
+	var readOnly bool
+	// It is on throughout recovery, too.
+	err := s.pool.QueryRow(ctx, "SELECT current_setting('transaction_read_only')::boolean").Scan(&readOnly)
+	if err != nil {
+		return fmt.Errorf("ask whether the database takes changes: %w", err)
+	}
+	if readOnly {
+		s.pool.Reset() // Sessions keep the setting they began with, and the address they were made to.
+		return ErrReadOnly
 	}
 	return nil
 }

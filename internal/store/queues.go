@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -189,8 +190,8 @@ ON CONFLICT (name) DO UPDATE SET
     (excluded.max_retries, excluded.backoff_initial_ms, excluded.backoff_factor_percent, excluded.backoff_max_ms,
      excluded.backoff_jitter_percent, excluded.visibility_timeout_ms, excluded.max_deliveries, excluded.state,
      excluded.succeeded_retention_ms, excluded.dead_retention_ms, excluded.on_dead_expiry, excluded.owner_namespace,
-     excluded.owner_name, now())
-WHERE (q.max_retries, q.backoff_initial_ms, q.backoff_factor_percent, q.backoff_max_ms, q.backoff_jitter_percent,
+     excluded.owner_name, now()), closed_until = NULL
+WHERE q.closed_until IS NOT NULL OR (q.max_retries, q.backoff_initial_ms, q.backoff_factor_percent, q.backoff_max_ms, q.backoff_jitter_percent,
        q.visibility_timeout_ms, q.max_deliveries, q.state, q.succeeded_retention_ms, q.dead_retention_ms,
        q.on_dead_expiry, q.owner_namespace, q.owner_name)
     IS DISTINCT FROM
@@ -213,16 +214,32 @@ func (s *Store) DeclareQueue(ctx context.Context, name string, owner Owner, sett
 }
 
 const undeclareQueueSQL = `
-UPDATE {schema}.queue SET owner_namespace = NULL, owner_name = NULL, updated_at = now()
+UPDATE {schema}.queue SET owner_namespace = NULL, owner_name = NULL, state = 'Active', closed_until = NULL,
+    updated_at = now()
 WHERE name = $1 AND owner_namespace = $2 AND owner_name = $3`
 
-// UndeclareQueue lets go of a queue: it keeps its messages and settings. A queue of another owner, or none, is left
-// as it is.
+// UndeclareQueue lets go of a queue: it keeps its messages and settings, but for the state, which nobody could change
+// any more: it is Active again. A queue of another owner, or none, is left as it is.
 func (s *Store) UndeclareQueue(ctx context.Context, name string, owner Owner) error {
 	ctx, cancel := s.bound(ctx)
 	defer cancel()
 	if _, err := s.pool.Exec(ctx, s.sql(undeclareQueueSQL), name, owner.Namespace, owner.Name); err != nil {
 		return fmt.Errorf("release queue: %w", err)
+	}
+	return nil
+}
+
+const closeQueueSQL = `
+UPDATE {schema}.queue SET closed_until = now() + $4 * interval '1 millisecond'
+WHERE name = $1 AND (owner_namespace = $2 AND owner_name = $3 OR owner_name IS NULL)`
+
+// CloseQueue has a queue refuse new messages for a while: an enqueue returns ErrUndeclaredQueue. What is in it can be
+// claimed, settled and replayed. A queue of another owner is left as it is.
+func (s *Store) CloseQueue(ctx context.Context, name string, owner Owner, span time.Duration) error {
+	ctx, cancel := s.bound(ctx)
+	defer cancel()
+	if _, err := s.pool.Exec(ctx, s.sql(closeQueueSQL), name, owner.Namespace, owner.Name, millis(span)); err != nil {
+		return fmt.Errorf("close queue: %w", err)
 	}
 	return nil
 }

@@ -1,9 +1,7 @@
 package store_test
 
 import (
-	"context"
 	"errors"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -129,47 +127,6 @@ func TestDeleteIfEmptyTakesFinishedMessages(t *testing.T) {
 	if err := d.DeleteQueue(t.Context(), orders, owner, true); err != nil {
 		t.Fatalf("delete: %v", err)
 	}
-}
-
-// An accepted message must be in a queue that exists, however its queue is deleted under the enqueue.
-func TestEnqueueRacesDelete(t *testing.T) {
-	t.Parallel()
-	d := newDatabase(t)
-	ctx, cancel := context.WithCancel(t.Context())
-	defer cancel()
-	var (
-		group errgroup.Group
-		sent  atomic.Int64
-	)
-	for range 3 {
-		group.Go(func() error {
-			for ctx.Err() == nil {
-				if _, err := d.Enqueue(t.Context(), orders, []store.NewMessage{{Payload: []byte("p")}}); err != nil {
-					return err
-				}
-				sent.Add(1)
-			}
-			return nil
-		})
-	}
-	group.Go(func() error {
-		defer cancel()
-		for sent.Load() < 300 {
-			if err := d.DeleteQueue(t.Context(), orders, owner, false); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
-	if err := group.Wait(); err != nil {
-		t.Fatalf("race: %v", err)
-	}
-	orphans := d.count(t, `SELECT count(*)::int FROM deadletter.message m
-		WHERE NOT EXISTS (SELECT FROM deadletter.queue q WHERE q.id = m.queue_id)`)
-	if orphans != 0 {
-		t.Fatalf("%d accepted messages are in no queue", orphans)
-	}
-	d.check(t)
 }
 
 func TestQueuePages(t *testing.T) {

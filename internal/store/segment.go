@@ -13,7 +13,7 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// slots is how many sets of tables the segments of the log take turns in. Migration 3 makes them.
+// slots is how many sets of tables the segments of the log take turns in. Migration 4 makes them.
 const slots = 16
 
 // segment is a stretch of the log: the ids from firstID up to the next segment's, in the tables of a slot.

@@ -10,6 +10,9 @@ import (
 	"deadletter.dev/deadletter/internal/message"
 )
 
+// itemsSQL is a batch as the rows item (id, token, place).
+const itemsSQL = `unnest($2::bigint[], $3::text[]) WITH ORDINALITY AS item (id, token, place)`
+
 // heldSQL is the fence, of a message m and an item (id, token): the lease is current and, if the call carries a token,
 // it is that lease's. Each statement locks in id order, so that batches do not deadlock.
 const heldSQL = `m.queue_id = ` + queueIDSQL + `
@@ -18,14 +21,16 @@ const heldSQL = `m.queue_id = ` + queueIDSQL + `
 
 const succeedSQL = `
 WITH held AS MATERIALIZED (
-    SELECT m.id FROM {schema}.message m JOIN unnest($2::bigint[], $3::text[]) AS item (id, token) ON m.id = item.id
+    SELECT m.id, item.place FROM {schema}.message m JOIN ` + itemsSQL + ` ON m.id = item.id
     WHERE ` + heldSQL + `
     ORDER BY m.id FOR UPDATE OF m
+), first AS (
+    SELECT id, min(place) AS place FROM held GROUP BY id
 )
 UPDATE {schema}.message m
 SET status = 'succeeded', succeeded_at = now(), lease_token = NULL, lease_expires_at = NULL, updated_at = now()
-FROM held WHERE m.id = held.id
-RETURNING ` + messageColumns
+FROM first WHERE m.id = first.id
+RETURNING ` + messageColumns + `, first.place`
 
 // Succeed implements Engine. Acknowledgements of one queue at one time go together.
 func (s *Store) Succeed(ctx context.Context, queue string, leases []LeaseRef) ([]Settled, error) {
@@ -50,11 +55,14 @@ func (s *Store) succeedAll(ctx context.Context, queue string, calls [][]LeaseRef
 			leases, whole = append(leases, lease), append(whole, len(call) == 1)
 		}
 	}
-	results := make([]Settled, len(leases))
-	rest, err := s.succeedInLog(ctx, queue, leases, whole, results)
-	if err == nil && len(rest) > 0 {
-		err = s.succeedOthers(ctx, queue, leases, rest, results)
+	done, err := s.succeedInLog(ctx, queue, leases, whole)
+	if err == nil && len(done) < len(leases) {
+		done, err = s.succeedOthers(ctx, queue, leases, done)
 	}
+	if err != nil {
+		return nil, err
+	}
+	results, err := s.settled(ctx, s.pool, queue, leases, done)
 	if err != nil {
 		return nil, err
 	}
@@ -65,55 +73,78 @@ func (s *Store) succeedAll(ctx context.Context, queue string, calls [][]LeaseRef
 	return answers, nil
 }
 
-// succeedOthers finishes messages of the table message, or finds out why a lease is refused.
-func (s *Store) succeedOthers(ctx context.Context, queue string, leases []LeaseRef, places []int, results []Settled,
-) error {
-	others := make([]LeaseRef, len(places))
-	for i, place := range places {
-		others[i] = leases[place]
+// succeedOthers finishes messages of the table message and adds them to those that are done.
+func (s *Store) succeedOthers(ctx context.Context, queue string, leases []LeaseRef, done []settledRow,
+) ([]settledRow, error) {
+	inLog := make(map[int64]bool, len(done))
+	for i := range done {
+		inLog[done[i].ID] = true
+	}
+	var (
+		others []LeaseRef
+		places []int
+	)
+	for place, lease := range leases {
+		if !inLog[lease.ID] {
+			others, places = append(others, lease), append(places, place)
+		}
+	}
+	if len(others) == 0 {
+		return done, nil
 	}
 	ids, tokens := leaseArgs(others)
-	rows, err := relaxedRows(ctx, s, messageOf(queue), s.sql(succeedSQL), queue, ids, tokens)
-	if err != nil {
-		return err
+	rows, err := relaxedRows(ctx, s, settledOf(queue), s.sql(succeedSQL), queue, ids, tokens)
+	for _, row := range rows {
+		done = append(done, settledRow{row.Message, places[row.place]})
 	}
-	settled, err := s.settled(ctx, s.pool, queue, others, rows)
-	for i, result := range settled {
-		results[places[i]] = result
+	return done, err
+}
+
+// settledRow is a message that was settled, by the item of this place.
+type settledRow struct {
+	message.Message
+	place int
+}
+
+func settledOf(queue string) func(pgx.CollectableRow) (settledRow, error) {
+	return func(row pgx.CollectableRow) (settledRow, error) {
+		var place int64
+		m, err := scanMessage(row, queue, &place)
+		return settledRow{m.Message, int(place) - 1}, err
 	}
-	return err
 }
 
 func leaseArgs(leases []LeaseRef) ([]int64, []string) {
-	ids := make([]int64, 0, len(leases))
-	tokens := make([]string, 0, len(leases))
-	seen := make(map[int64]bool, len(leases))
-	for _, lease := range leases {
-		if !seen[lease.ID] {
-			seen[lease.ID] = true
-			ids, tokens = append(ids, lease.ID), append(tokens, lease.Token)
-		}
+	ids := make([]int64, len(leases))
+	tokens := make([]string, len(leases))
+	for i, lease := range leases {
+		ids[i], tokens[i] = lease.ID, lease.Token
 	}
 	return ids, tokens
 }
 
-// settled pairs what was asked with what was done, and finds out why the rest was refused. Of two items with one id,
-// the first counts and the second is refused.
-func (s *Store) settled(ctx context.Context, db querier, queue string, leases []LeaseRef, done []messageRow,
+// settled pairs what was asked with what was done, and finds out why the rest was refused. Several items with one id
+// are answered as calls in that order would be: the first that holds the lease settles it.
+func (s *Store) settled(ctx context.Context, db querier, queue string, leases []LeaseRef, done []settledRow,
 ) ([]Settled, error) {
-	byID := make(map[int64]message.Message, len(done))
+	byID := make(map[int64]settledRow, len(done))
 	for _, row := range done {
-		byID[row.ID] = row.Message
+		byID[row.ID] = row
 	}
 	results := make([]Settled, len(leases))
 	var refused []int
 	for i, lease := range leases {
-		if m, ok := byID[lease.ID]; ok {
-			results[i].Message = m
-			delete(byID, lease.ID)
-			continue
+		row, ok := byID[lease.ID]
+		switch {
+		case !ok:
+			refused = append(refused, i)
+		case i < row.place: // The lease was current then, and not this item's.
+			results[i].Err = ErrStaleLease
+		case i > row.place:
+			results[i].Err = ErrNotProcessing
+		default:
+			results[i].Message = row.Message
 		}
-		refused = append(refused, i)
 	}
 	if len(refused) == 0 {
 		return results, nil
@@ -226,15 +257,20 @@ func (s *Store) Release(ctx context.Context, queue string, lease LeaseRef, delay
 func (s *Store) changeLease(ctx context.Context, queue string, lease LeaseRef, statement string, args ...any,
 ) (changed message.Message, err error) {
 	leases := []LeaseRef{lease}
+	args = append([]any{queue, lease.ID, lease.Token}, args...)
 	err = pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error {
 		if err := s.moveFromLog(ctx, tx, queue, leases); err != nil {
 			return err
 		}
-		rows, err := collect(ctx, tx, messageOf(queue), s.sql(statement), append([]any{queue, lease.ID, lease.Token}, args...)...)
+		rows, err := collect(ctx, tx, messageOf(queue), s.sql(statement), args...)
 		if err != nil {
 			return err
 		}
-		results, err := s.settled(ctx, tx, queue, leases, rows)
+		var done []settledRow
+		for _, row := range rows {
+			done = append(done, settledRow{Message: row.Message})
+		}
+		results, err := s.settled(ctx, tx, queue, leases, done)
 		if err != nil {
 			return err
 		}

@@ -70,54 +70,34 @@ SELECT h.place, h.id, l.max_retries, l.created_at, now(), octet_length(l.payload
 FROM closed x JOIN held h ON h.id = x.id JOIN {log} l ON l.queue_id = x.queue_id AND l.id = x.id
 ORDER BY h.id, h.place`
 
-// succeedInLog finishes those of the leases that are in the log and held, puts them into results, and returns the
-// places of the others. The contents come along where whole says so.
-func (s *Store) succeedInLog(ctx context.Context, queue string, leases []LeaseRef, whole []bool, results []Settled,
-) ([]int, error) {
-	done := make([]bool, len(leases))
-	err := s.eachSegment(ctx, leases, func(seg segment, items logItems) error {
-		rows, err := relaxedRows(ctx, s, scanSucceeded, s.slotSQL(succeedLogSQL, seg.slot),
+// succeedInLog finishes those of the leases that are in the log and held. The contents come along where whole says so.
+func (s *Store) succeedInLog(ctx context.Context, queue string, leases []LeaseRef, whole []bool,
+) (done []settledRow, err error) {
+	err = s.eachSegment(ctx, leases, func(seg segment, items logItems) error {
+		rows, err := relaxedRows(ctx, s, succeededOf(queue), s.slotSQL(succeedLogSQL, seg.slot),
 			queue, items.ids, items.firsts, items.nonces, items.places, whole)
-		if err != nil {
-			return err
-		}
-		var last int64
-		for _, row := range rows {
-			if row.message.ID == last {
-				continue // The same message twice in one call: the first item has it.
-			}
-			last = row.message.ID
-			if row.headers != nil {
-				if row.message.Headers, err = decodeHeaders(row.headers); err != nil {
-					return err
-				}
-			}
-			row.message.Queue = queue
-			results[row.place].Message, done[row.place] = row.message, true
-		}
-		return nil
+		// The same message twice in one call: the first item has it.
+		rows = slices.CompactFunc(rows, func(a, b settledRow) bool { return a.ID == b.ID })
+		done = append(done, rows...)
+		return err
 	})
-	var rest []int
-	for place := range leases {
-		if !done[place] {
-			rest = append(rest, place)
+	return done, err
+}
+
+// succeededOf is a row scanner for messages that have just succeeded in the log.
+func succeededOf(queue string) func(pgx.CollectableRow) (settledRow, error) {
+	return func(row pgx.CollectableRow) (r settledRow, err error) {
+		var headers []byte
+		m := &r.Message
+		m.Queue, m.Status, m.DeliveryCount = queue, message.Succeeded, 1
+		err = row.Scan(&r.place, &m.ID, &m.MaxRetries, &m.CreatedAt, &m.UpdatedAt, &m.PayloadSize, &m.Payload, &headers)
+		m.CreatedAt, m.UpdatedAt = m.CreatedAt.UTC(), m.UpdatedAt.UTC()
+		if err != nil || headers == nil {
+			return r, err //nolint:wrapcheck // wrapped by the operation
 		}
+		m.Headers, err = decodeHeaders(headers)
+		return r, err
 	}
-	return rest, err
-}
-
-type succeededRow struct {
-	place   int
-	message message.Message
-	headers []byte
-}
-
-func scanSucceeded(row pgx.CollectableRow) (r succeededRow, err error) {
-	m := &r.message
-	m.Status, m.DeliveryCount = message.Succeeded, 1
-	err = row.Scan(&r.place, &m.ID, &m.MaxRetries, &m.CreatedAt, &m.UpdatedAt, &m.PayloadSize, &m.Payload, &r.headers)
-	m.CreatedAt, m.UpdatedAt = m.CreatedAt.UTC(), m.UpdatedAt.UTC()
-	return r, err //nolint:wrapcheck // wrapped by the operation
 }
 
 // eachSegment calls f for each segment that may hold some of the messages.

@@ -121,6 +121,22 @@ func (s schema) kind() string {
 	}
 }
 
+// inner is the object that a value is, may be, or is an array of, when it is described in this place and not by a name.
+func (s schema) inner() *schema {
+	switch {
+	case len(s.Properties) > 0:
+		return &s
+	case s.Items != nil:
+		return s.Items.inner()
+	}
+	for _, option := range s.OneOf {
+		if inner := option.inner(); inner != nil {
+			return inner
+		}
+	}
+	return nil
+}
+
 func (s schema) typeName() string {
 	switch t := s.Type.(type) {
 	case string:

@@ -32,6 +32,9 @@ func TestReferenceNamesEveryRouteAndProblem(t *testing.T) {
 	for _, want := range []string{
 		"### POST /queues/{queue}/claim\n", "### GET /queues/{queue}/dead-letters/{id}\n", "### GET /readyz\n", "| `stale-lease` |",
 		"| `max_retries` (optional) | integer |", "| `category` | array of string |", `"payload_encoding": "base64"`,
+		"| `depth.pending` | integer |", "| `declared_by.namespace` | string |", "| `backoff.initial_seconds` | number |",
+		"| `retention.on_dead_expiry` | `Delete`, `Keep` |", "| `sample.reason` | string |", "| `errors[].field` | string |",
+		"| `groups` | array of [Group](#group) |", "`--auth none`",
 	} {
 		if !strings.Contains(text, want) {
 			t.Errorf("the reference lacks %q", want)

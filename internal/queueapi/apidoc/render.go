@@ -65,6 +65,12 @@ func (r *renderer) operation(method, path string, op operation) error {
 		r.line("| %s | %s |", status, text)
 	}
 	r.line("")
+	for _, status := range slices.Sorted(maps.Keys(op.Responses)) {
+		if inner := op.Responses[status].Content["application/json"].Schema.inner(); inner != nil {
+			r.line("Body of %s:\n", status)
+			r.fields(*inner)
+		}
+	}
 	return nil
 }
 
@@ -95,8 +101,8 @@ func (r *renderer) requestBody(b *body) error {
 		optional = " (may be left out)"
 	}
 	r.line("Body%s: %s.\n", optional, content.Schema.kind())
-	if content.Schema.Ref == "" && len(content.Schema.Properties) > 0 {
-		r.fields(content.Schema)
+	if inner := content.Schema.inner(); inner != nil {
+		r.fields(*inner)
 	}
 	for _, name := range slices.Sorted(maps.Keys(content.Examples)) {
 		e := content.Examples[name]
@@ -130,15 +136,27 @@ func (r *renderer) schemas() {
 
 func (r *renderer) fields(s schema) {
 	r.line("| field | type | meaning |\n| --- | --- | --- |")
+	r.rows("", s)
+	r.line("")
+}
+
+// rows writes the fields of an object, each followed by the fields of an object that is described in its place.
+func (r *renderer) rows(prefix string, s schema) {
 	for _, name := range slices.Sorted(maps.Keys(s.Properties)) {
 		field := s.Properties[name]
 		optional := ""
 		if !slices.Contains(s.Required, name) {
 			optional = " (optional)"
 		}
+		name = prefix + name
 		r.line("| `%s`%s | %s | %s |", name, optional, field.kind(), meaning(field, field.Description))
+		if inner := field.inner(); inner != nil {
+			if field.Items != nil {
+				name += "[]"
+			}
+			r.rows(name+".", *inner)
+		}
 	}
-	r.line("")
 }
 
 // problems lists every type of problem, with the status and the reason of the response that documents it.

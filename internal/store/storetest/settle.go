@@ -91,6 +91,30 @@ var settleTests = map[string]func(*testing.T, Fixture){
 			wantErr(t, settled[i].Err, want)
 		}
 	},
+	"BatchNamesOneMessageTwice": func(t *testing.T, f Fixture) {
+		f.enqueueN(t, 2)
+		done, failed := f.claimOne(t), f.claimOne(t)
+		stale := store.LeaseRef{ID: done.ID, Token: noToken}
+		settled := f.succeed(t, stale, lease(done), lease(done), store.LeaseRef{ID: done.ID}, stale)
+		for i, want := range []error{
+			store.ErrStaleLease, nil, store.ErrNotProcessing, store.ErrNotProcessing, store.ErrNotProcessing,
+		} {
+			wantErr(t, settled[i].Err, want)
+		}
+		wantStatus(t, settled[1].Message, message.Succeeded)
+		report := func(token, reason string) store.FailedLease {
+			return store.FailedLease{
+				LeaseRef: store.LeaseRef{ID: failed.ID, Token: token}, Report: message.Report{Reason: reason},
+			}
+		}
+		settled = f.fail(t, report(noToken, "stale"), report(failed.Lease.Token, "true"), report("", "late"))
+		for i, want := range []error{store.ErrStaleLease, nil, store.ErrNotProcessing} {
+			wantErr(t, settled[i].Err, want)
+		}
+		if m := f.get(t, failed.ID); m.RetryCount != 1 || m.LastFailure.Reason != "true" {
+			t.Fatalf("failed %d times, last %+v", m.RetryCount, m.LastFailure)
+		}
+	},
 	"ExtendMovesTheEnd": func(t *testing.T, f Fixture) {
 		f.enqueueN(t, 1)
 		m := f.claimOne(t)

@@ -18,7 +18,8 @@ type Closed struct {
 	Duration time.Duration
 	// Window bounds the messages that are in the system at once, where workers are not the clients themselves.
 	Window int64
-	// Backlog tells that the queue holds messages that were there before.
+	// Backlog tells that the queue holds so many messages from before that those of the run need not come to their end.
+	// The caller must then find every other message in the queue.
 	Backlog bool
 }
 
@@ -66,14 +67,14 @@ func (c Closed) pull(ctx context.Context, sessions []Session, ledger *Ledger, be
 	return group.Wait()
 }
 
-// cycle works until the time is over and nothing is left. A client that found too little to claim does not send more,
+// cycle works until the time is over and nothing of the run is left. A client that found too little to claim does not send more,
 // so that the queue stays as long as there are clients.
 func (c Closed) cycle(ctx context.Context, client Claimer, ledger *Ledger, end time.Time) error {
 	limit := int64(c.Clients * c.Batch)
 	payloads := make([][]byte, c.Batch)
 	for {
 		sending := time.Now().Before(end) && !ledger.full()
-		if !sending && ledger.open() <= 0 {
+		if !sending && (c.Backlog || ledger.open() <= 0) {
 			return nil
 		}
 		if sending && ledger.open() <= limit {

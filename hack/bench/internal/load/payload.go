@@ -9,41 +9,59 @@ import (
 // PayloadSize is the size of every message, in bytes.
 const PayloadSize = 200
 
-// A payload begins with a mark, the message's number and the time it was due, each of fixed width.
+// A payload begins with a mark, the run, the message's number in it and the time it was due, each of fixed width.
 const (
 	mark       = 'm'
-	numberSize = 12
+	runSize    = 5
+	numberSize = 10
 	timeSize   = 19
-	headSize   = 1 + numberSize + timeSize
+	numberAt   = 1 + runSize
+	timeAt     = numberAt + numberSize
+	headSize   = timeAt + timeSize
 )
 
 // filler is plain text that needs no escaping in JSON or SQL, so that no system pays more than another for it.
 var filler = bytes.Repeat([]byte("the quick brown fox jumps over the lazy dog. "), 5)
 
-// newPayload makes the payload of the message with that number.
-func newPayload(number int64, due time.Time) []byte {
+// head is what a payload tells.
+type head struct {
+	run, number int64
+	due         time.Time
+}
+
+func (h head) payload() []byte {
 	payload := make([]byte, PayloadSize)
 	payload[0] = mark
-	digits(payload[1:1+numberSize], number)
-	digits(payload[1+numberSize:headSize], due.UnixNano())
+	digits(payload[1:numberAt], h.run)
+	digits(payload[numberAt:timeAt], h.number)
+	digits(payload[timeAt:headSize], h.due.UnixNano())
 	copy(payload[headSize:], filler)
 	return payload
 }
 
-// readPayload reverses newPayload; it reports false for a message of someone else's.
-func readPayload(payload []byte) (number int64, due time.Time, ok bool) {
+// readHead reverses payload; it reports false for what is no payload.
+func readHead(payload []byte) (head, bool) {
 	if len(payload) != PayloadSize || payload[0] != mark {
-		return 0, time.Time{}, false
+		return head{}, false
 	}
-	number, err := strconv.ParseInt(string(payload[1:1+numberSize]), 10, 64)
-	if err != nil {
-		return 0, time.Time{}, false
+	var fields [3]int64
+	for i, field := range [][]byte{payload[1:numberAt], payload[numberAt:timeAt], payload[timeAt:headSize]} {
+		value, err := strconv.ParseInt(string(field), 10, 64)
+		if err != nil {
+			return head{}, false
+		}
+		fields[i] = value
 	}
-	nanos, err := strconv.ParseInt(string(payload[1+numberSize:headSize]), 10, 64)
-	if err != nil {
-		return 0, time.Time{}, false
+	return head{run: fields[0], number: fields[1], due: time.Unix(0, fields[2])}, true
+}
+
+// Backlog makes payloads that no run takes for its own.
+func Backlog(count int) [][]byte {
+	payloads := make([][]byte, count)
+	for i := range payloads {
+		payloads[i] = head{number: int64(i), due: time.Now()}.payload()
 	}
-	return number, time.Unix(0, nanos), true
+	return payloads
 }
 
 // digits writes a number right-aligned with leading zeros.

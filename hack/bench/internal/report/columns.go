@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"strconv"
@@ -72,7 +73,7 @@ func cells(r *Result) [][]string {
 	for _, column := range r.Columns {
 		header = append(header, column.Title)
 	}
-	grid := [][]string{append(header, "deadletter is")}
+	grid := [][]string{append(header, cmp.Or(r.RatioTitle, "deadletter is"))}
 	for _, row := range r.Rows {
 		line := []string{row.Name}
 		for _, column := range r.Columns {

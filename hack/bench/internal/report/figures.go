@@ -24,6 +24,8 @@ type Figures struct {
 	ClientCPUMicros   float64 `json:"client_cpu_us_per_message,omitempty"`
 	// Redelivered is how many messages came again after they had been acknowledged.
 	Redelivered int64 `json:"redelivered,omitempty"`
+	// Added is how many messages more than before are in the queue: none, but in a queue that was full.
+	Added int64 `json:"added,omitempty"`
 	// PerSecond is the messages acknowledged in each second.
 	PerSecond []float64 `json:"per_second,omitempty"`
 	// Other are figures that only one scenario has, by name and unit.

@@ -28,7 +28,7 @@ type Row struct {
 	Figures Figures
 }
 
-// Ratio is how two figures compare.
+// RatioTo is how two figures compare.
 type RatioTo struct {
 	Name  string
 	Value float64
@@ -47,9 +47,11 @@ type Result struct {
 	// Columns are the figures that its table shows.
 	Columns []Column
 	Rows    []Row
-	Ratios  []RatioTo
-	Goals   []Goal
-	Chart   Chart
+	// RatioTitle heads the column of ratios.
+	RatioTitle string
+	Ratios     []RatioTo
+	Goals      []Goal
+	Chart      Chart
 }
 
 // AtLeast adds the goal that a figure is at least what is wanted.
