@@ -114,7 +114,7 @@ func (r rotator) alone(ctx context.Context, f func(ctx context.Context, tx pgx.T
 // passSettingsSQL gives a transaction time, and lets it read whole tables in the way that is best for that.
 const passSettingsSQL = `
 SELECT set_config('statement_timeout', $1, true), set_config('lock_timeout', $2, true),
-    set_config('enable_seqscan', 'on', true), set_config('enable_hashjoin', 'on', true)`
+    set_config('enable_seqscan', 'on', true)`
 
 const openSegmentSQL = `
 INSERT INTO {schema}.segment (no, slot, first_id)

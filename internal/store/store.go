@@ -131,9 +131,8 @@ func prepareConn(config *pgx.ConnConfig, application string, timeout time.Durati
 	params["idle_in_transaction_session_timeout"] = millis
 	params["default_transaction_isolation"] = "read committed"
 	// The tables of the log fill from nothing under plans that were made while they were empty, so a plan must not take
-	// a scan or a hash of a whole table for the cheapest way. Nor is any statement worth compiling.
+	// a scan of a whole table for the cheapest way. Nor is any statement worth compiling.
 	params["enable_seqscan"] = "off"
-	params["enable_hashjoin"] = "off"
 	params["enable_mergejoin"] = "off"
 	params["jit"] = "off"
 	if dial != nil {
