@@ -16,8 +16,8 @@ import (
 	"deadletter.dev/deadletter/internal/pgtest"
 )
 
-// TestRightsInTheWatchedNamespacesAreEnough runs an operator that may nothing outside of two namespaces, and is to use a
-// default Broker in a third.
+// TestRightsInTheWatchedNamespacesAreEnough runs an operator that may do nothing outside of two namespaces, and is to
+// use a default Broker in a third.
 func TestRightsInTheWatchedNamespacesAreEnough(t *testing.T) {
 	t.Parallel()
 
@@ -41,7 +41,8 @@ func TestRightsInTheWatchedNamespacesAreEnough(t *testing.T) {
 		Spec: v1alpha1.BrokerSpec{
 			Database: v1alpha1.BrokerDatabase{SecretRef: v1alpha1.SecretKeyReference{Name: "pg-app"}},
 			AllowedNamespaces: v1alpha1.AllowedNamespaces{
-				From: v1alpha1.NamespacesFromSelector, Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"team": "red"}},
+				From:     v1alpha1.NamespacesFromSelector,
+				Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"team": "red"}},
 			},
 		},
 	})
@@ -69,7 +70,8 @@ func TestRightsInTheWatchedNamespacesAreEnough(t *testing.T) {
 	shared := v1alpha1.BrokerReference{Namespace: o.namespace, Name: "shared"}
 
 	eventually(queue("nobody", v1alpha1.BrokerReference{}), v1alpha1.ReasonBrokerNotFound)
-	eventually(queue("unseen", v1alpha1.BrokerReference{Namespace: "elsewhere", Name: "x"}), v1alpha1.ReasonRefNotPermitted)
+	unseen := v1alpha1.BrokerReference{Namespace: "elsewhere", Name: "x"}
+	eventually(queue("unseen", unseen), v1alpha1.ReasonRefNotPermitted)
 	eventually(queue("refused", shared), v1alpha1.ReasonRefNotPermitted)
 
 	var namespace corev1.Namespace

@@ -286,8 +286,8 @@ type QueueMessages struct {
 	// +kubebuilder:validation:Maximum=9007199254740991
 	Processing *int64 `json:"processing,omitempty"`
 
-	// observedTime is when these numbers were last seen to be new. Status is written only when something changes, so an old
-	// time says that the numbers have held since then, not that nobody has looked.
+	// observedTime is when these numbers were last seen to be new. Status is written only when something changes, so an
+	// old time says that the numbers have held since then, not that nobody has looked.
 	// +required
 	ObservedTime *metav1.Time `json:"observedTime,omitempty"`
 }

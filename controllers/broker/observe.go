@@ -106,8 +106,8 @@ func judge(deployment *appsv1.Deployment) rollout {
 	return state
 }
 
-// availability tells whether the queue API can be used. One pod will do: more of them are being started when a Broker is
-// scaled up, and ending when a node is drained, without anybody being in want of anything.
+// availability tells whether the queue API can be used. One pod will do: more of them are being started when a Broker
+// is scaled up, and ending when a node is drained, without anybody being in want of anything.
 func availability(up, wanted int32) rollout {
 	switch {
 	case wanted == 0:

@@ -112,7 +112,8 @@ func (r *Reconciler) index(mgr ctrl.Manager) error {
 }
 
 // build adds the controller. What wakes a Queue: its own spec; a namesake that comes, goes or is accepted; its Broker;
-// the labels of its namespace, where they can be watched; and the depth reader, when the database has forgotten the queue.
+// the labels of its namespace, where they can be watched; and the depth reader, when the database has forgotten the
+// queue.
 func (r *Reconciler) build(mgr ctrl.Manager, lost <-chan event.TypedGenericEvent[types.NamespacedName]) error {
 	controller := ctrl.NewControllerManagedBy(mgr).
 		Named(controllerName).

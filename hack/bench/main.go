@@ -32,6 +32,9 @@ func main() {
 }
 
 func run(ctx context.Context, args []string, out io.Writer) error {
+	if len(args) == 3 && args[0] == server.NATSCommand {
+		return server.RunNATS(ctx, args[1], args[2])
+	}
 	opts, err := parse(args)
 	if err != nil {
 		return err
@@ -94,6 +97,7 @@ func parse(args []string) (options, error) {
 	flags.StringVar(&opts.root, "root", "../..", "the product's source tree")
 	flags.StringVar(&opts.Binary, "binary", "", "the product's binary; built from the tree without it")
 	flags.StringVar(&opts.Out, "out", "../../build/bench", "folder for results and charts")
+	flags.StringVar(&opts.Cache, "cache", "../../build/bench/cache", "folder for npm packages")
 	flags.DurationVar(&opts.Measure, "measure", 8*time.Second, "how long each figure is measured")
 	flags.IntVar(&opts.BatchClients, "batch-clients", 16, "clients that send and claim batches")
 	if err := flags.Parse(args); err != nil {

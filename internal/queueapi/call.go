@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -114,6 +115,14 @@ func (c *call) detached() (context.Context, context.CancelFunc) {
 
 // clientGone reports that nobody waits for the answer any more.
 func (c *call) clientGone() bool { return c.r.Context().Err() != nil }
+
+// flush sends an answer that is small enough to wait in a buffer, and returns an error when that fails.
+func (c *call) flush() error {
+	if err := http.NewResponseController(c.w).Flush(); err != nil && !errors.Is(err, http.ErrNotSupported) {
+		return fmt.Errorf("%w: %w", errUndelivered, err)
+	}
+	return nil
+}
 
 // answer writes a JSON response and returns an error when it could not be delivered.
 func (c *call) answer(status int, body any) error {

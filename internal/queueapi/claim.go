@@ -50,6 +50,9 @@ func (a *API) claim(c *call) error {
 		return errUndelivered
 	}
 	err = c.answer(http.StatusOK, claimAnswer(messages, request.plural))
+	if err == nil {
+		err = c.flush()
+	}
 	if errors.Is(err, errUndelivered) {
 		a.giveBack(c, messages)
 	}

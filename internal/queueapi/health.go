@@ -75,8 +75,8 @@ func (a *API) readyz(c *call) error {
 	case errors.As(err, &schemaErr):
 		return errors.Join(problemUnavailable("The database has another schema version: "+schemaErr.Error()+"."), err)
 	case errors.Is(err, store.ErrReadOnly):
-		return errors.Join(problemUnavailable("The database takes no changes: it is a standby, or its sessions are read-only."),
-			err)
+		const detail = "The database takes no changes: it is a standby, or its sessions are read-only."
+		return errors.Join(problemUnavailable(detail), err)
 	default:
 		return errors.Join(problemUnavailable("The database does not answer."), err)
 	}

@@ -31,6 +31,8 @@ func queueRoutes() []route {
 	receive := auth.Access{Verb: "get", Subresource: "messages"}
 	settle := auth.Access{Verb: "update", Subresource: "messages"}
 	browse := auth.Access{Verb: "list", Subresource: "deadletters"}
+	inspect := auth.Access{Verb: "get", Subresource: "deadletters"}
+	revive := auth.Access{Verb: "update", Subresource: "deadletters"}
 	paging := []string{"cursor", "limit"}
 	filters := append([]string{
 		"category", "fingerprint", "error_class", "reason", "consumer_version", "died_after", "died_before",
@@ -49,10 +51,10 @@ func queueRoutes() []route {
 		{http.MethodPost, item + "/fail", settle, (*API).fail, nil, reportBody},
 		{http.MethodPost, item + "/extend", settle, (*API).extend, nil, smallBody},
 		{http.MethodPost, item + "/release", settle, (*API).release, nil, smallBody},
-		{http.MethodPost, item + "/replay", auth.Access{Verb: "update", Subresource: "deadletters"}, (*API).replay, nil, smallBody},
+		{http.MethodPost, item + "/replay", revive, (*API).replay, nil, smallBody},
 		{http.MethodGet, letters, browse, (*API).listDeadLetters, filters, noBody},
 		{http.MethodGet, letters + "/groups", browse, (*API).listGroups, []string{"limit"}, noBody},
-		{http.MethodGet, letters + "/{id}", auth.Access{Verb: "get", Subresource: "deadletters"}, (*API).getDeadLetter, nil, noBody},
+		{http.MethodGet, letters + "/{id}", inspect, (*API).getDeadLetter, nil, noBody},
 	}
 }
 

@@ -101,8 +101,8 @@ func TestBodiesMustKeepComing(t *testing.T) {
 	}
 }
 
-// TestHeldBodiesDoNotStarveSmallOnes: senders that stop with the whole budget taken are sent away in time, and meanwhile
-// small bodies are still read.
+// TestHeldBodiesDoNotStarveSmallOnes: senders that stop with the whole budget taken are sent away in time, and small
+// bodies are read meanwhile.
 func TestHeldBodiesDoNotStarveSmallOnes(t *testing.T) {
 	t.Parallel()
 	const budget = 64 << 10

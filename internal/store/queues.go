@@ -191,7 +191,8 @@ ON CONFLICT (name) DO UPDATE SET
      excluded.backoff_jitter_percent, excluded.visibility_timeout_ms, excluded.max_deliveries, excluded.state,
      excluded.succeeded_retention_ms, excluded.dead_retention_ms, excluded.on_dead_expiry, excluded.owner_namespace,
      excluded.owner_name, now()), closed_until = NULL
-WHERE q.closed_until IS NOT NULL OR (q.max_retries, q.backoff_initial_ms, q.backoff_factor_percent, q.backoff_max_ms, q.backoff_jitter_percent,
+WHERE q.closed_until IS NOT NULL OR
+      (q.max_retries, q.backoff_initial_ms, q.backoff_factor_percent, q.backoff_max_ms, q.backoff_jitter_percent,
        q.visibility_timeout_ms, q.max_deliveries, q.state, q.succeeded_retention_ms, q.dead_retention_ms,
        q.on_dead_expiry, q.owner_namespace, q.owner_name)
     IS DISTINCT FROM

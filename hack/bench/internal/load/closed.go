@@ -30,6 +30,7 @@ const stuckAfter = 30 * time.Second
 
 // Run sends for the duration, waits until every message has ended, and checks that.
 func (c Closed) Run(ctx context.Context, system System, ledger *Ledger) (took time.Duration, err error) {
+	ledger.backlog = c.Backlog
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	go watch(ctx, ledger, cancel)
@@ -38,33 +39,33 @@ func (c Closed) Run(ctx context.Context, system System, ledger *Ledger) (took ti
 		return 0, err
 	}
 	defer func() { err = errors.Join(err, closeAll(sessions)) }()
-	began := time.Now()
 	if pusher, ok := system.(Pusher); ok {
-		err = c.push(ctx, pusher, sessions, ledger, began)
+		took, err = c.push(ctx, pusher, sessions, ledger)
 	} else {
-		err = c.pull(ctx, sessions, ledger, began)
+		took, err = c.pull(ctx, sessions, ledger)
 	}
-	took = time.Since(began)
 	if cause := context.Cause(ctx); cause != nil {
 		err = cause
 	}
 	if err != nil {
 		return took, err
 	}
-	return took, ledger.Check(c.Backlog)
+	return took, ledger.Check()
 }
 
 // pull lets every client send, claim and acknowledge in turn.
-func (c Closed) pull(ctx context.Context, sessions []Session, ledger *Ledger, began time.Time) error {
+func (c Closed) pull(ctx context.Context, sessions []Session, ledger *Ledger) (time.Duration, error) {
+	began := time.Now()
 	group, ctx := errgroup.WithContext(ctx)
 	for _, session := range sessions {
 		claimer, ok := session.(Claimer)
 		if !ok {
-			return fmt.Errorf("%T neither claims nor pushes", session)
+			return 0, fmt.Errorf("%T neither claims nor pushes", session)
 		}
 		group.Go(func() error { return c.cycle(ctx, claimer, ledger, began.Add(c.Duration)) })
 	}
-	return group.Wait()
+	err := group.Wait()
+	return time.Since(began), err
 }
 
 // cycle works until the time is over and nothing of the run is left. A client that found too little to claim does not send more,
@@ -101,26 +102,32 @@ func send(ctx context.Context, client Session, payloads [][]byte, ledger *Ledger
 	return nil
 }
 
-func finish(ctx context.Context, client Claimer, claimed [][]byte, ledger *Ledger) error {
+func finish(ctx context.Context, client Claimer, claimed [][]byte, events recorder) error {
 	if len(claimed) == 0 {
 		return nil
 	}
 	for _, payload := range claimed {
-		ledger.Delivered(payload)
+		events.Delivered(payload)
 	}
 	if err := client.Ack(ctx); err != nil {
 		return fmt.Errorf("acknowledge: %w", err)
 	}
 	for _, payload := range claimed {
-		ledger.Acked(payload)
+		events.Acked(payload)
 	}
 	return nil
 }
 
-// push lets the clients send and the system's own workers do the rest.
-func (c Closed) push(ctx context.Context, system Pusher, sessions []Session, ledger *Ledger, began time.Time) error {
+// push lets the clients send and the system's own workers do the rest. The time is that of the messages: workers start
+// before it and stop after it.
+func (c Closed) push(
+	ctx context.Context, system Pusher, sessions []Session, ledger *Ledger,
+) (took time.Duration, err error) {
 	window := semaphore.NewWeighted(c.Window)
-	return withWorkers(ctx, system, &windowed{ledger: ledger, window: window}, func(ctx context.Context) error {
+	events := &windowed{Ledger: ledger, window: window}
+	err = withWorkers(ctx, system, events, func(ctx context.Context) error {
+		began := time.Now()
+		defer func() { took = time.Since(began) }()
 		group, sending := errgroup.WithContext(ctx)
 		for _, session := range sessions {
 			group.Go(func() error { return c.produce(sending, session, ledger, window, began.Add(c.Duration)) })
@@ -130,6 +137,7 @@ func (c Closed) push(ctx context.Context, system Pusher, sessions []Session, led
 		}
 		return ledger.drain(ctx)
 	})
+	return took, err
 }
 
 func (c Closed) produce(
@@ -149,35 +157,15 @@ func (c Closed) produce(
 
 // windowed gives room for the next message when one has ended.
 type windowed struct {
-	ledger *Ledger
+	*Ledger
+
 	window *semaphore.Weighted
 }
 
-func (w *windowed) Delivered(payload []byte) { w.ledger.Delivered(payload) }
-
 func (w *windowed) Acked(payload []byte) {
-	if w.ledger.end(payload) {
+	if w.end(payload) {
 		w.window.Release(1)
 	}
-}
-
-// withWorkers runs the system's workers as long as work takes.
-func withWorkers(ctx context.Context, system Pusher, events Events, work func(context.Context) error) error {
-	working, stop := context.WithCancel(ctx)
-	defer stop()
-	group, ctx := errgroup.WithContext(ctx)
-	group.Go(func() error {
-		err := system.Work(working, events)
-		if working.Err() != nil {
-			return nil // Asked to stop.
-		}
-		return fmt.Errorf("the workers ended early: %w", err)
-	})
-	group.Go(func() error {
-		defer stop()
-		return work(ctx)
-	})
-	return group.Wait()
 }
 
 // drain waits until every message has ended.

@@ -14,7 +14,9 @@ const ledgerSize = 1 << 26
 
 // Ledger knows every message of a run: which were sent and which have come to their end.
 type Ledger struct {
-	run       int64
+	run int64
+	// backlog tells that messages of others, from before, end in place of the run's own.
+	backlog   bool
 	next      atomic.Int64
 	sent      atomic.Int64
 	delivered atomic.Int64
@@ -45,7 +47,7 @@ func (l *Ledger) compose(into [][]byte, due time.Time) {
 // Sent counts messages that the system has accepted.
 func (l *Ledger) Sent(count int) { l.sent.Add(int64(count)) }
 
-// Delivered implements [Events].
+// Delivered records that a worker has the message.
 func (l *Ledger) Delivered(payload []byte) {
 	l.delivered.Add(1)
 	if head, ok := readHead(payload); ok && head.run == l.run {
@@ -53,14 +55,19 @@ func (l *Ledger) Delivered(payload []byte) {
 	}
 }
 
-// Acked implements [Events].
+// Acked records that the message is finished.
 func (l *Ledger) Acked(payload []byte) { l.end(payload) }
 
 // end counts a message as finished and reports whether it had not been before.
 func (l *Ledger) end(payload []byte) bool {
 	head, ok := readHead(payload)
-	switch {
-	case !ok || head.run != l.run || head.number >= l.next.Load():
+	switch ours := ok && head.run == l.run && head.number < l.next.Load(); {
+	case !ours && l.backlog:
+	case !ours && ok && head.run != 0:
+		// Finished in an earlier run of the same system, but its broker had not heard of that yet.
+		l.repeats.Add(1)
+		return false
+	case !ours:
 		l.strangers.Add(1)
 	case !l.mark(head.number):
 		l.repeats.Add(1)
@@ -95,12 +102,12 @@ func (l *Ledger) Added() int64 { return l.open() }
 
 // Check reports an error unless exactly as many different messages ended as were accepted, and at least one. With a
 // backlog, which messages end is not known.
-func (l *Ledger) Check(backlog bool) error {
+func (l *Ledger) Check() error {
 	sent, acked := l.sent.Load(), l.acked.Load()
 	switch strangers := l.strangers.Load(); {
 	case acked == 0:
 		return errors.New("not one message was acknowledged")
-	case backlog:
+	case l.backlog:
 		return nil
 	case sent != acked:
 		return fmt.Errorf("%d messages were accepted, %d acknowledged", sent, acked)

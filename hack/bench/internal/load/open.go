@@ -43,20 +43,23 @@ func (o Open) Run(ctx context.Context, system System, ledger *Ledger) (took time
 			return 0, err
 		}
 		defer func() { _ = closeAll(workers) }() // They were cut off in the middle of a wait.
-		pusher = pullers{System: system, workers: workers, ledger: ledger}
+		pusher = pullers{System: system, workers: workers}
 	}
-	began := time.Now()
 	err = withWorkers(ctx, pusher, ledger, func(ctx context.Context) error {
-		return errors.Join(o.sendAll(ctx, senders, ledger), ledger.drain(ctx))
+		began := time.Now()
+		defer func() { took = time.Since(began) }()
+		if err := o.sendAll(ctx, senders, ledger); err != nil {
+			return err
+		}
+		return ledger.drain(ctx)
 	})
-	took = time.Since(began)
 	if cause := context.Cause(ctx); cause != nil {
 		err = cause
 	}
 	if err != nil {
 		return took, err
 	}
-	return took, ledger.Check(false)
+	return took, ledger.Check()
 }
 
 func (o Open) sendAll(ctx context.Context, senders []Session, ledger *Ledger) error {
@@ -110,11 +113,11 @@ type pullers struct {
 	System
 
 	workers []Session
-	ledger  *Ledger
 }
 
 // Work implements [Pusher].
-func (p pullers) Work(ctx context.Context, _ Events) error {
+func (p pullers) Work(ctx context.Context, events Events) error {
+	events.Ready()
 	group, ctx := errgroup.WithContext(ctx)
 	for _, session := range p.workers {
 		worker, ok := session.(Claimer)
@@ -127,7 +130,7 @@ func (p pullers) Work(ctx context.Context, _ Events) error {
 				if err != nil {
 					return fmt.Errorf("claim: %w", err)
 				}
-				if err := finish(ctx, worker, claimed, p.ledger); err != nil {
+				if err := finish(context.WithoutCancel(ctx), worker, claimed, events); err != nil {
 					return err
 				}
 			}

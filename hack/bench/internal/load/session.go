@@ -36,6 +36,8 @@ type Pusher interface {
 
 // Events is told of the messages that a [Pusher] moves. Its methods may be called from many goroutines.
 type Events interface {
+	// Ready tells, once, that the workers wait for messages.
+	Ready()
 	// Delivered tells that a worker has the message.
 	Delivered(payload []byte)
 	// Acked tells that the message is finished and will not come again.

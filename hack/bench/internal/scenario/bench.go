@@ -21,6 +21,8 @@ type Options struct {
 	Binary string
 	// Out is the folder for what is written beside the results.
 	Out string
+	// Cache is the folder for what is fetched once, such as npm packages.
+	Cache string
 	// Measure is how long a figure is measured, Warm how long before that.
 	Measure, Warm time.Duration
 	// Pin is how long a transaction holds the horizon in P4.
@@ -101,13 +103,14 @@ func (b *Bench) row(
 type site struct {
 	system.System
 
-	bench    *Bench
-	database string
-	conn     *pgx.Conn
-	start    measure.Rows
+	bench      *Bench
+	database   string
+	onPostgres bool
+	conn       *pgx.Conn
+	start      measure.Rows
 }
 
-// database names of systems never matter: only one runs at a time, but for the backlog's.
+// benchDatabase is where systems run, one at a time.
 const benchDatabase = "bench"
 
 // start makes an empty database and starts the system on it.
@@ -123,7 +126,7 @@ func (b *Bench) startOn(ctx context.Context, database string, kind system.Kind, 
 	if err != nil {
 		return nil, err
 	}
-	started := &site{System: running, bench: b, database: database}
+	started := &site{System: running, bench: b, database: database, onPostgres: kind.Postgres}
 	if err := started.observe(ctx); err != nil {
 		return nil, errors.Join(err, running.Close())
 	}

@@ -38,13 +38,17 @@ func (s *site) spent(ctx context.Context, before usage, figures *report.Figures)
 	micros := func(d time.Duration) float64 {
 		return report.Ratio(float64(d)/float64(time.Microsecond), messages)
 	}
+	figures.ServerCPUMicros = micros(after.servers - before.servers)
+	figures.ClientCPUMicros = micros(after.owned - before.owned)
+	if !s.onPostgres {
+		return nil
+	}
 	written := after.written.Minus(before.written)
 	figures.WALBytesPerMessage = report.Ratio(float64(written.WALBytes), messages)
 	figures.TransactionsPerMessage = report.Ratio(float64(written.Transactions), messages)
 	figures.StatementsPerMessage = report.Ratio(float64(written.Statements), messages)
 	figures.PostgresCPUMicros = micros(after.postgres - before.postgres)
-	figures.ServerCPUMicros = micros(after.postgres - before.postgres + after.servers - before.servers)
-	figures.ClientCPUMicros = micros(after.owned - before.owned)
+	figures.ServerCPUMicros += figures.PostgresCPUMicros
 	return nil
 }
 

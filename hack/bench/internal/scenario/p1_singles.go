@@ -21,9 +21,7 @@ func singles(ctx context.Context, b *Bench, result *report.Result) error {
 	many := b.row(ctx, b.ours(), report.Variant, b.throughput(b.singles(manyClients)))
 	many.Name += ", 256 clients"
 	result.Rows = append(result.Rows, many)
-	for _, kind := range []system.Kind{system.River, system.RiverDefaults, system.Plain} {
-		result.Rows = append(result.Rows, b.row(ctx, kind, report.Peer, run))
-	}
+	b.compare(ctx, result, b.peers(), run)
 	result.CompareRates()
 	if river, ok := result.Row(system.River.Name); ok {
 		ratio := report.Ratio(result.Ours().MessagesPerSecond, river.MessagesPerSecond)

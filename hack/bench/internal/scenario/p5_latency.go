@@ -21,9 +21,7 @@ func latency(ctx context.Context, b *Bench, result *report.Result) error {
 	result.Chart = report.Chart{Unit: "ms from enqueue to delivery, 99th percentile", Value: report.P99.Value}
 	loop := load.Open{Rate: latencyRate, Senders: 32, Workers: 32, Duration: b.Measure}
 	result.Rows = append(result.Rows, b.row(ctx, b.ours(), report.Ours, b.delivery(loop)))
-	for _, kind := range []system.Kind{system.River, system.RiverDefaults, system.Plain} {
-		result.Rows = append(result.Rows, b.row(ctx, kind, report.Peer, b.delivery(loop)))
-	}
+	b.compare(ctx, result, b.peers(), b.delivery(loop))
 	ours := result.Ours()
 	for _, row := range result.Rows {
 		if row.Role == report.Peer && row.Figures.P99Millis > 0 {

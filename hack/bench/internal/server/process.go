@@ -97,6 +97,9 @@ func (p *Process) Stop() error {
 	return fmt.Errorf("stop %s: process %d survives SIGKILL", p.name, p.PID())
 }
 
+// Failure is what the process wrote last.
+func (p *Process) Failure() error { return fmt.Errorf("%s: %s", p.name, p.output) }
+
 // tail keeps the end of a process's output.
 type tail struct {
 	mu   sync.Mutex

@@ -136,6 +136,7 @@ func (q *riverQueue) Work(ctx context.Context, events load.Events) error {
 	if err := client.Start(context.WithoutCancel(ctx)); err != nil {
 		return err
 	}
+	events.Ready()
 	for {
 		select {
 		case event := <-completed:
