@@ -23,12 +23,12 @@ func (s *Store) HotStatements(ctx context.Context, queue string, id, logged int6
 	}
 	slot := live.current().slot
 	claim := newClaimants([]ClaimParams{{Max: 10, MaxBytes: 1 << 20}}, make([][]message.Message, 1), false).args(queue)
-	items := []any{queue, []int64{logged}, []int64{anyLease}, []int64{0}, []int32{0}}
+	items := []any{queue, []int64{logged}, []int64{anyLease}, []int64{0}, []bool{true}}
 	return map[string]Statement{
 		"enqueue":          {s.slotSQL(enqueueLogSQL, slot), []any{queue, [][]byte{{1}}, []string{"[]"}, []int32{0}, false, live.current().no}},
 		"claim from log":   {s.slotSQL(claimLogSQL, slot), claim},
 		"claim from both":  {s.slotSQL(claimBothSQL, slot), append(slices.Clip(claim), live.current().no)},
-		"succeed in log":   {s.slotSQL(succeedLogSQL, slot), append(slices.Clip(items), []bool{true})},
+		"succeed in log":   {s.slotSQL(succeedLogSQL, slot), items},
 		"move":             {s.slotSQL(moveSQL, slot), items},
 		"due claims":       {s.slotSQL(dueClaimsSQL, slot), []any{time.Now(), 10}},
 		"succeed":          {s.sql(succeedSQL), []any{queue, []int64{id}, []string{""}}},

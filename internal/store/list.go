@@ -82,10 +82,8 @@ func logSourceSQL(status message.Status) string {
 	case message.Pending:
 		where = ` AND l.id > ` + reachedSQL
 	case message.Succeeded:
-		from = ` FROM {closed} x JOIN {log} l ON l.queue_id = x.queue_id AND l.id = x.id
-CROSS JOIN LATERAL (
-    SELECT * FROM {claim} k WHERE k.queue_id = l.queue_id AND k.first <= l.id ORDER BY k.first DESC LIMIT 1
-) c`
+		from = ` FROM {closed} x CROSS JOIN ` + fmt.Sprintf(loggedSQL, "x.queue_id", "x.id") +
+			` CROSS JOIN ` + fmt.Sprintf(coveringSQL, "x.queue_id", "x.id")
 		return `SELECT ` + logPreviewColumns + from + `
 WHERE x.queue_id = ` + queueIDSQL + ` AND x.id > $2 AND NOT x.moved ORDER BY x.id LIMIT $3`
 	case message.Processing:

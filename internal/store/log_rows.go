@@ -5,7 +5,7 @@ package store
 const (
 	// logFromSQL joins a message l of the log with the claim c that covers it and its closing x.
 	logFromSQL = ` FROM {log} l
-LEFT JOIN {closed} x ON x.queue_id = l.queue_id AND x.id = l.id
+LEFT JOIN LATERAL (SELECT * FROM {closed} k WHERE k.queue_id = l.queue_id AND k.id = l.id OFFSET 0) x ON true
 LEFT JOIN LATERAL (
     SELECT * FROM {claim} k WHERE k.queue_id = l.queue_id AND k.first <= l.id ORDER BY k.first DESC LIMIT 1
 ) c ON c.last >= l.id`

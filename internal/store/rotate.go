@@ -114,7 +114,7 @@ func (r rotator) alone(ctx context.Context, f func(ctx context.Context, tx pgx.T
 // passSettingsSQL gives a transaction time, and lets it read whole tables in the way that is best for that.
 const passSettingsSQL = `
 SELECT set_config('statement_timeout', $1, true), set_config('lock_timeout', $2, true),
-    set_config('enable_seqscan', 'on', true)`
+    set_config('enable_seqscan', 'on', true), set_config('enable_bitmapscan', 'on', true)`
 
 const openSegmentSQL = `
 INSERT INTO {schema}.segment (no, slot, first_id)
@@ -201,9 +201,13 @@ SELECT l.id, l.queue_id,
     CASE WHEN x.id IS NOT NULL THEN 'succeeded' WHEN c.first IS NOT NULL THEN 'processing' ELSE 'pending' END,
     l.payload, l.headers, l.max_retries, num_nonnulls(c.first), num_nonnulls(c.first), l.created_at,
     CASE WHEN ` + leasedSQL + ` THEN (` + logTokenSQL + `)::uuid END, CASE WHEN ` + leasedSQL + ` THEN c.expires_at END,
-    c.claimed_at, c.instance, c.version, x.closed_at, l.created_at, coalesce(x.closed_at, c.claimed_at, l.created_at)` +
-	logFromSQL + `
+    c.claimed_at, c.instance, c.version, x.closed_at, l.created_at, coalesce(x.closed_at, c.claimed_at, l.created_at)
+FROM {log} l
 JOIN {schema}.queue q ON q.id = l.queue_id
+LEFT JOIN {closed} x ON x.queue_id = l.queue_id AND x.id = l.id
+LEFT JOIN LATERAL (
+    SELECT * FROM {claim} k WHERE k.queue_id = l.queue_id AND k.first <= l.id ORDER BY k.first DESC LIMIT 1
+) c ON c.last >= l.id
 WHERE x.moved IS NOT TRUE
     AND (x.id IS NULL OR x.closed_at > now() - q.succeeded_retention_ms * interval '1 millisecond')
 RETURNING status

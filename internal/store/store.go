@@ -133,6 +133,7 @@ func prepareConn(config *pgx.ConnConfig, application string, timeout time.Durati
 	// The tables of the log fill from nothing under plans that were made while they were empty, so a plan must not take
 	// a scan of a whole table for the cheapest way. Nor is any statement worth compiling.
 	params["enable_seqscan"] = "off"
+	params["enable_bitmapscan"] = "off"
 	params["enable_mergejoin"] = "off"
 	params["jit"] = "off"
 	if dial != nil {

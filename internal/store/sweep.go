@@ -41,14 +41,15 @@ WITH due AS MATERIALIZED (
         AND (SELECT count(*) FROM {closed} x WHERE x.queue_id = c.queue_id AND x.id BETWEEN c.first AND c.last) < c.n
     ORDER BY c.expires_at LIMIT $3
 ), held AS MATERIALIZED (
-    SELECT c.*, l.id FROM due c JOIN {log} l ON l.queue_id = c.queue_id AND l.id BETWEEN c.first AND c.last
-    WHERE NOT EXISTS (SELECT FROM {closed} x WHERE x.queue_id = l.queue_id AND x.id = l.id)
+    SELECT l.queue_id, l.id FROM due c
+    CROSS JOIN LATERAL (
+        SELECT * FROM {log} k WHERE k.queue_id = c.queue_id AND k.id BETWEEN c.first AND c.last OFFSET 0
+    ) l
+    WHERE NOT EXISTS (SELECT FROM {closed} x WHERE x.queue_id = l.queue_id AND x.id = l.id OFFSET 0)
     ORDER BY l.id LIMIT $3
 ), closed AS (
     INSERT INTO {closed} (queue_id, id, moved, closed_at) SELECT queue_id, id, true, now() FROM held
     ON CONFLICT DO NOTHING RETURNING queue_id, id
-), counted AS (
-    INSERT INTO {delta} SELECT queue_id, 0, -count(*), 0, 0 FROM closed GROUP BY queue_id
 )` + insertMovedSQL
 
 // expireInLog moves messages of the log whose lease has run out to the table message, up to limit and a claim more.
