@@ -224,7 +224,7 @@ func (r *logClaimRow) scan(rows pgx.CollectableRow) error {
 
 // claimFromLog claims from the log alone, in one round trip.
 func (s *Store) claimFromLog(ctx context.Context, queue string, seg segment, open *claimants) (claimResult, error) {
-	rows, err := lockedRows(ctx, s, claimLock(queue), relaxed, func(row pgx.CollectableRow) (r logClaimRow, err error) {
+	rows, err := relaxedRows(ctx, s, claimLock(queue), func(row pgx.CollectableRow) (r logClaimRow, err error) {
 		return r, r.scan(row) //nolint:forcetypeassert // pgx hands out its rows
 	}, s.slotSQL(claimLogSQL, seg.slot), open.args(queue)...)
 	if err != nil || len(rows) == 0 {
@@ -325,7 +325,7 @@ func (s *Store) claimFromBoth(ctx context.Context, queue string, seg segment, op
 		place, request, ready int
 		currentNo             int64
 	}
-	rows, err := lockedRows(ctx, s, claimLock(queue), relaxed, func(row pgx.CollectableRow) (p placed, err error) {
+	rows, err := relaxedRows(ctx, s, claimLock(queue), func(row pgx.CollectableRow) (p placed, err error) {
 		p.messageRow, err = scanMessage(row, queue, &p.place, &p.request, &p.currentNo, &p.ready)
 		return p, err
 	}, s.slotSQL(claimBothSQL, seg.slot), append(open.args(queue), seg.no)...)

@@ -22,28 +22,17 @@ func (s *Store) lock(ctx context.Context, tx pgx.Tx, purpose string) error {
 	return err //nolint:wrapcheck // wrapped by the operation
 }
 
-// durability says whether a transaction waits until it is on disk.
-type durability string
+// relaxedLockSQL takes a lock for a transaction that a crash of the database may undo within a moment. That is for
+// claims: all that comes of it is a redelivery. The lock is a statement of its own, so that the next one sees what the
+// holder before committed.
+const relaxedLockSQL = `SELECT pg_advisory_xact_lock($1), set_config('synchronous_commit', 'off', true)`
 
-const (
-	// durable transactions survive any crash: what accepts, buries or replays a message.
-	durable durability = "on"
-	// relaxed transactions may be undone by a crash of the database within a moment: what claims or acknowledges. All that
-	// comes of it is a redelivery.
-	relaxed durability = "off"
-)
-
-// lockSQL is a statement of its own, so that the next one sees what the holder before committed. What makes commits
-// wait for more than the disk is kept.
-const lockSQL = `SELECT pg_advisory_xact_lock($1),
-	CASE WHEN $2 = 'off' THEN set_config('synchronous_commit', 'off', true) END`
-
-// lockedRows takes an advisory lock and runs one statement, in one transaction and one round trip.
-func lockedRows[T any](ctx context.Context, s *Store, purpose string, d durability, scan func(pgx.CollectableRow) (T, error),
+// relaxedRows takes an advisory lock and runs one statement, in one transaction and one round trip.
+func relaxedRows[T any](ctx context.Context, s *Store, purpose string, scan func(pgx.CollectableRow) (T, error),
 	statement string, args ...any,
 ) (rows []T, err error) {
 	batch := &pgx.Batch{}
-	batch.Queue(lockSQL, advisoryKey(purpose, s.schema), string(d))
+	batch.Queue(relaxedLockSQL, advisoryKey(purpose, s.schema))
 	batch.Queue(statement, args...).Query(func(result pgx.Rows) (err error) {
 		rows, err = pgx.CollectRows(result, scan)
 		return err //nolint:wrapcheck // wrapped by the caller

@@ -93,7 +93,7 @@ func (s *Store) succeedOthers(ctx context.Context, queue string, leases []LeaseR
 		return done, nil
 	}
 	ids, tokens := leaseArgs(others)
-	rows, err := relaxedRows(ctx, s, settledOf(queue), s.sql(succeedSQL), queue, ids, tokens)
+	rows, err := acknowledge(ctx, s, settledOf(queue), s.sql(succeedSQL), queue, ids, tokens)
 	for _, row := range rows {
 		done = append(done, settledRow{row.Message, places[row.place]})
 	}

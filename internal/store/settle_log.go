@@ -86,7 +86,7 @@ func (s *Store) succeedInLog(ctx context.Context, queue string, leases []LeaseRe
 			contents[i] = whole[place]
 			placeOf[leases[place].ID] = place
 		}
-		rows, err := relaxedRows(ctx, s, succeededOf(queue), s.slotSQL(succeedLogSQL, seg.slot),
+		rows, err := acknowledge(ctx, s, succeededOf(queue), s.slotSQL(succeedLogSQL, seg.slot),
 			queue, items.ids, items.firsts, items.nonces, contents)
 		for _, row := range rows {
 			if row.closed == nil || slices.Contains(*row.closed, row.ID) {
@@ -196,15 +196,20 @@ func (s *Store) moveFromLog(ctx context.Context, tx pgx.Tx, queue string, leases
 	})
 }
 
-// relaxedRows runs one statement in a transaction that does not wait for the disk.
-func relaxedRows[T any](ctx context.Context, s *Store, scan func(pgx.CollectableRow) (T, error), statement string,
+// acknowledge runs one statement in a transaction of its own, which waits for the disk unless the Store was opened to
+// let a crash of the database undo acknowledgements.
+func acknowledge[T any](ctx context.Context, s *Store, scan func(pgx.CollectableRow) (T, error), statement string,
 	args ...any,
 ) (rows []T, err error) {
+	if !s.relaxedAcks {
+		return collect(ctx, s.pool, scan, statement, args...)
+	}
 	batch := &pgx.Batch{}
 	batch.Queue("SELECT set_config('synchronous_commit', 'off', true)")
 	batch.Queue(statement, args...).Query(func(result pgx.Rows) (err error) {
 		rows, err = pgx.CollectRows(result, scan)
 		return err //nolint:wrapcheck // wrapped by the caller
 	})
-	return rows, s.pool.SendBatch(ctx, batch).Close() //nolint:wrapcheck // wrapped by the caller
+	err = s.pool.SendBatch(ctx, batch).Close()
+	return rows, err //nolint:wrapcheck // wrapped by the caller
 }

@@ -34,6 +34,9 @@ type Options struct {
 	Schema string
 	// DenyUndeclaredQueues makes an enqueue to a queue that no Queue resource declares fail with ErrUndeclaredQueue.
 	DenyUndeclaredQueues bool
+	// RelaxedAcknowledgements lets an acknowledgement be answered before it is on disk: a crash of the database may undo
+	// the last moments of them, and those messages are delivered once more.
+	RelaxedAcknowledgements bool
 	// MaxConns bounds the pool; 0 means 16.
 	MaxConns int32
 	// StatementTimeout bounds every ordinary statement; 0 means 10 s.
@@ -52,6 +55,7 @@ type Store struct {
 	schema         string
 	quotedSchema   string
 	denyUndeclared bool
+	relaxedAcks    bool
 	timeout        time.Duration
 	jitter         func() float64
 	// statements are the statements with the schema put in, by their text or slotStatement.
@@ -108,6 +112,7 @@ func Open(ctx context.Context, options Options) (*Store, error) {
 		schema:         options.Schema,
 		quotedSchema:   pgx.Identifier{options.Schema}.Sanitize(),
 		denyUndeclared: options.DenyUndeclaredQueues,
+		relaxedAcks:    options.RelaxedAcknowledgements,
 		timeout:        timeout,
 		jitter:         jitter,
 	}
