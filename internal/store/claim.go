@@ -176,7 +176,8 @@ const claimLogSQL = claimSourceSQL + `, ready AS MATERIALIZED (
     ORDER BY l.id LIMIT $3
 ), fitting AS MATERIALIZED (
     SELECT r.*, ($2::int[])[place] AS request FROM (
-        SELECT *, row_number() OVER earlier AS place, sum(octet_length(payload)) OVER earlier - octet_length(payload) AS before
+        SELECT *, row_number() OVER earlier AS place,
+            sum(octet_length(payload)) OVER earlier - octet_length(payload) AS before
         FROM ready WINDOW earlier AS (ORDER BY id ROWS UNBOUNDED PRECEDING)
     ) r WHERE before < $4
 ), made AS (
@@ -225,7 +226,7 @@ func (r *logClaimRow) scan(rows pgx.CollectableRow) error {
 // claimFromLog claims from the log alone, in one round trip.
 func (s *Store) claimFromLog(ctx context.Context, queue string, seg segment, open *claimants) (claimResult, error) {
 	rows, err := relaxedRows(ctx, s, claimLock(queue), func(row pgx.CollectableRow) (r logClaimRow, err error) {
-		return r, r.scan(row) //nolint:forcetypeassert // pgx hands out its rows
+		return r, r.scan(row)
 	}, s.slotSQL(claimLogSQL, seg.slot), open.args(queue)...)
 	if err != nil || len(rows) == 0 {
 		return claimResult{}, err
@@ -310,7 +311,7 @@ var claimBothSQL = claimSourceSQL + `, other AS MATERIALIZED (
     UNION ALL
     SELECT l.id, l.payload, octet_length(l.payload), l.headers, 'processing', 0, l.max_retries, 1, 0, 1, l.created_at,
         false, ` + tokenSQL("m.first", "($5::bigint[])[f.request]") + `, m.expires, q.now, ($7::text[])[f.request],
-        ($8::text[])[f.request], NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, l.created_at, q.now, f.place,
+        ($8::text[])[f.request], ` + noFailureSQL + `, NULL, l.created_at, q.now, f.place,
         f.request
     FROM q, fitting f, {log} l, made m
     WHERE f.logged AND l.queue_id = q.id AND l.id = f.id AND m.request = f.request

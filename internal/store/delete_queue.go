@@ -132,8 +132,8 @@ func (d deletion) deleteSlice(ctx context.Context, tx pgx.Tx) (bool, error) {
 }
 
 // dropIfVacant removes the queue's own rows if the table message holds nothing of it and, by the queue's locks, can get
-// nothing. What the log holds is nobody's then and goes with its segment. It takes the lock of the fold too, which would
-// otherwise bring back the depth.
+// nothing. What the log holds is nobody's then and goes with its segment. It takes the lock of the fold too, which
+// would otherwise bring back the depth.
 func (d deletion) dropIfVacant(ctx context.Context, tx pgx.Tx) (bool, error) {
 	for _, purpose := range []string{foldLock, queueLock(d.name), lifeLock(d.name)} {
 		if err := d.lock(ctx, tx, purpose); err != nil {

@@ -75,22 +75,31 @@ WHERE m.queue_id = ` + queueIDSQL + ` AND m.id > $2` + where + pageSQL
 const reachedSQL = `(SELECT coalesce((
     SELECT last FROM {claim} WHERE queue_id = ` + queueIDSQL + ` ORDER BY first DESC LIMIT 1), 0))`
 
+// leasedLately bounds for how long an expired lease may wait for the sweep and still be listed as being processed.
+const leasedLately = "interval '1 minute'"
+
 func logSourceSQL(status message.Status) string {
-	where := ""
-	from := logFromSQL
+	where := `WHERE l.queue_id = ` + queueIDSQL + ` AND l.id > $2 AND x.moved IS NOT TRUE`
 	switch status {
 	case message.Pending:
-		where = ` AND l.id > ` + reachedSQL
+		where += ` AND l.id > ` + reachedSQL
 	case message.Succeeded:
-		from = ` FROM {closed} x CROSS JOIN ` + fmt.Sprintf(loggedSQL, "x.queue_id", "x.id") +
-			` CROSS JOIN ` + fmt.Sprintf(coveringSQL, "x.queue_id", "x.id")
-		return `SELECT ` + logPreviewColumns + from + `
+		return `SELECT ` + logPreviewColumns + ` FROM {closed} x
+CROSS JOIN ` + fmt.Sprintf(loggedSQL, "x.queue_id", "x.id") + `
+CROSS JOIN ` + fmt.Sprintf(coveringSQL, "x.queue_id", "x.id") + `
 WHERE x.queue_id = ` + queueIDSQL + ` AND x.id > $2 AND NOT x.moved ORDER BY x.id LIMIT $3`
 	case message.Processing:
-		where = ` AND ` + leasedSQL
+		// The few claims that are not over, rather than the many messages that are.
+		return `SELECT ` + logPreviewColumns + ` FROM {claim} c CROSS JOIN LATERAL (
+    SELECT * FROM {log} k WHERE k.queue_id = c.queue_id AND k.id BETWEEN c.first AND c.last OFFSET 0
+) l
+LEFT JOIN LATERAL (SELECT * FROM {closed} k WHERE k.queue_id = l.queue_id AND k.id = l.id OFFSET 0) x ON true
+WHERE c.queue_id = ` + queueIDSQL + ` AND c.expires_at > now() - ` + leasedLately + ` AND l.id > $2 AND x.id IS NULL
+ORDER BY l.id LIMIT $3`
+	case message.Dead:
+		return "" // The log has none.
 	}
-	return `SELECT ` + logPreviewColumns + from + `
-WHERE l.queue_id = ` + queueIDSQL + ` AND l.id > $2 AND x.moved IS NOT TRUE` + where + ` ORDER BY l.id LIMIT $3`
+	return `SELECT ` + logPreviewColumns + logFromSQL + ` ` + where + ` ORDER BY l.id LIMIT $3`
 }
 
 // listSQL is the statement that lists messages of a status, or of all, from the table message and some segments.

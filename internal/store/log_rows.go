@@ -1,5 +1,9 @@
 package store
 
+import (
+	"strings"
+)
+
 // A message of the log has no status of its own. It is pending until a claim covers it, then processing until it is
 // closed; a closed one has succeeded, unless it was moved to the table message, where its row goes on.
 const (
@@ -23,12 +27,14 @@ var (
 	logPreviewColumns = logColumnsOf(previewSQL("l.payload"))
 )
 
+// noFailureSQL are the columns of a failure that has not happened: six texts and two times.
+var noFailureSQL = strings.Repeat("NULL::text, ", 6) + "NULL::timestamptz, " + "NULL::timestamptz"
+
 func logColumnsOf(payload string) string {
 	return `l.id, ` + payload + `, octet_length(l.payload), l.headers,
 	CASE WHEN x.id IS NOT NULL THEN 'succeeded' WHEN c.first IS NOT NULL THEN 'processing' ELSE 'pending' END,
-	0, l.max_retries, num_nonnulls(c.first), 0, num_nonnulls(c.first), l.created_at, false,
+	0, l.max_retries, num_nonnulls(c.first), 0, num_nonnulls(c.last), l.created_at, false,
 	CASE WHEN ` + leasedSQL + ` THEN ` + logTokenSQL + ` END, CASE WHEN ` + leasedSQL + ` THEN c.expires_at END,
-	c.claimed_at, c.instance, c.version, NULL::text, NULL::text, NULL::text, NULL::text, NULL::text, NULL::text,
-	NULL::timestamptz, NULL::timestamptz, NULL::timestamptz, l.created_at,
+	c.claimed_at, c.instance, c.version, ` + noFailureSQL + `, NULL::timestamptz, l.created_at,
 	coalesce(x.closed_at, c.claimed_at, l.created_at)`
 }

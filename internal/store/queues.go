@@ -64,9 +64,9 @@ func depthSQL(live segments) string {
 }
 
 func depthFromSQL(live segments) string {
-	deltas := "SELECT * FROM {schema}.depth_delta"
+	deltas := []string{"SELECT * FROM {schema}.depth_delta"}
 	for _, seg := range live {
-		deltas += slotTables(" UNION ALL SELECT * FROM {delta}", seg.slot)
+		deltas = append(deltas, slotTables("SELECT * FROM {delta}", seg.slot))
 	}
 	return `
 FROM {schema}.queue q
@@ -74,7 +74,7 @@ LEFT JOIN {schema}.depth d ON d.queue_id = q.id
 LEFT JOIN (
     SELECT queue_id, sum(pending)::bigint AS pending, sum(processing)::bigint AS processing,
         sum(succeeded)::bigint AS succeeded, sum(dead)::bigint AS dead
-    FROM (` + deltas + `) delta GROUP BY queue_id
+    FROM (` + strings.Join(deltas, " UNION ALL ") + `) delta GROUP BY queue_id
 ) x ON x.queue_id = q.id`
 }
 
@@ -88,6 +88,7 @@ func oneQueueSQL(live segments) string { return queueInfoSQL(live) + ` WHERE q.n
 func queuePageSQL(live segments) string {
 	return queueInfoSQL(live) + ` WHERE q.name > $1 ORDER BY q.name LIMIT $2`
 }
+
 func allDepthsSQL(live segments) string {
 	return `SELECT q.name, ` + depthSQL(live) + depthFromSQL(live)
 }

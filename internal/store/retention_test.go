@@ -58,7 +58,8 @@ func TestRetentionCountsFromTheEnd(t *testing.T) {
 			t.Fatalf("after %s more: %+v, want %+v", step.pass, got, step.want)
 		}
 	}
-	if n := d.count(t, "SELECT count(*)::int FROM ("+storetest.MessagesSQL(schema)+") m WHERE status = 'pending'"); n != 1 {
+	if n := d.count(t, "SELECT count(*)::int FROM ("+
+		storetest.MessagesSQL(schema)+") m WHERE status = 'pending'"); n != 1 {
 		t.Fatalf("%d pending messages are left", n)
 	}
 	d.check(t)

@@ -112,6 +112,8 @@ func (r rotator) alone(ctx context.Context, f func(ctx context.Context, tx pgx.T
 }
 
 // passSettingsSQL gives a transaction time, and lets it read whole tables in the way that is best for that.
+//
+//nolint:gosec // no credentials
 const passSettingsSQL = `
 SELECT set_config('statement_timeout', $1, true), set_config('lock_timeout', $2, true),
     set_config('enable_seqscan', 'on', true), set_config('enable_bitmapscan', 'on', true)`
@@ -122,7 +124,8 @@ SELECT $1 + 1, (SELECT min(s) FROM generate_series(0, $2 - 1) s WHERE s NOT IN (
     nextval('{schema}.message_id_seq')
 FROM {schema}.segment current, {schema}.message_id_seq ids
 WHERE current.no = $1 AND ids.last_value >= current.first_id
-    AND (ids.last_value - current.first_id + 1 >= $3 OR current.opened_at <= now() - $4::bigint * interval '1 millisecond')
+    AND (ids.last_value - current.first_id + 1 >= $3
+        OR current.opened_at <= now() - $4::bigint * interval '1 millisecond')
     AND EXISTS (SELECT FROM {log})`
 
 // open opens the next segment if it is time. Whatever was added to the current one is committed by then.
@@ -194,12 +197,13 @@ SELECT coalesce(sum(succeeded), 0)::bigint FROM gone`
 // surviveSQL copies what must be kept to the table message, each in its state.
 var surviveSQL = `
 WITH kept AS (
-INSERT INTO {schema}.message (id, queue_id, status, payload, headers, max_retries, delivery_count, attempt_count,
-    ready_at, lease_token, lease_expires_at, claimed_at, claimed_by, claimed_version, succeeded_at, created_at, updated_at)
+    INSERT INTO {schema}.message (id, queue_id, status, payload, headers, max_retries, delivery_count, attempt_count,
+    ready_at, lease_token, lease_expires_at, claimed_at, claimed_by, claimed_version, succeeded_at, created_at,
+    updated_at)
 OVERRIDING SYSTEM VALUE
 SELECT l.id, l.queue_id,
     CASE WHEN x.id IS NOT NULL THEN 'succeeded' WHEN c.first IS NOT NULL THEN 'processing' ELSE 'pending' END,
-    l.payload, l.headers, l.max_retries, num_nonnulls(c.first), num_nonnulls(c.first), l.created_at,
+    l.payload, l.headers, l.max_retries, num_nonnulls(c.first), num_nonnulls(c.last), l.created_at,
     CASE WHEN ` + leasedSQL + ` THEN (` + logTokenSQL + `)::uuid END, CASE WHEN ` + leasedSQL + ` THEN c.expires_at END,
     c.claimed_at, c.instance, c.version, x.closed_at, l.created_at, coalesce(x.closed_at, c.claimed_at, l.created_at)
 FROM {log} l
@@ -214,8 +218,8 @@ RETURNING status
 )
 SELECT count(*), count(*) FILTER (WHERE status = 'succeeded') FROM kept`
 
-// free empties a segment's tables and gives the slot back, if nothing or little survives, in one transaction. Calls that
-// wait for the tables meanwhile find a survivor where it is then.
+// free empties a segment's tables and gives the slot back, if nothing or little survives, in one transaction. Calls
+// that wait for the tables meanwhile find a survivor where it is then.
 func (r rotator) free(ctx context.Context, seg segment, closedAt time.Time, scarce bool, result *RotationResult,
 ) (freed bool, err error) {
 	var removed, moved int64

@@ -2,6 +2,7 @@ package store_test
 
 import (
 	"fmt"
+	"strconv"
 	"testing"
 	"time"
 
@@ -65,7 +66,7 @@ func TestRotationSurvivors(t *testing.T) {
 	}
 	for i, id := range want {
 		claimed, err := d.Claim(t.Context(), "idle", store.ClaimParams{Max: 1})
-		if err != nil || len(claimed) != 1 || claimed[0].ID != id || string(claimed[0].Payload) != fmt.Sprint(i) {
+		if err != nil || len(claimed) != 1 || claimed[0].ID != id || string(claimed[0].Payload) != strconv.Itoa(i) {
 			t.Fatalf("claim %d: %+v, %v; want message %d", i, claimed, err, id)
 		}
 	}

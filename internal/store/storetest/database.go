@@ -47,17 +47,17 @@ func ResetSQL(schema string) []string {
 // MessagesSQL is a query for queue_id, id and status of every message, read row by row without any of the engine's
 // shortcuts.
 func MessagesSQL(schema string) string {
-	query := `SELECT queue_id, id, status FROM {schema}.message`
+	parts := []string{`SELECT queue_id, id, status FROM {schema}.message`}
 	for slot := range slots {
-		query += fmt.Sprintf(` UNION ALL SELECT l.queue_id, l.id, CASE
+		parts = append(parts, fmt.Sprintf(`SELECT l.queue_id, l.id, CASE
 			WHEN x.id IS NOT NULL THEN 'succeeded'
 			WHEN EXISTS (SELECT FROM {schema}.claim_%[1]d c WHERE c.queue_id = l.queue_id AND l.id BETWEEN c.first AND c.last)
 			THEN 'processing' ELSE 'pending' END
 			FROM {schema}.log_%[1]d l
 			LEFT JOIN {schema}.closed_%[1]d x ON x.queue_id = l.queue_id AND x.id = l.id
-			WHERE x.moved IS NOT TRUE`, slot)
+			WHERE x.moved IS NOT TRUE`, slot))
 	}
-	return in(schema, []string{query})[0]
+	return in(schema, []string{strings.Join(parts, " UNION ALL ")})[0]
 }
 
 func in(schema string, statements []string) []string {
