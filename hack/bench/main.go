@@ -67,6 +67,9 @@ func measureAll(ctx context.Context, opts options, out io.Writer) (err error) {
 		if err := report.Write(opts.Out, result); err != nil {
 			return err
 		}
+		if err := report.Draw(opts.Out, result); err != nil {
+			return err
+		}
 		results = append(results, result)
 	}
 	return writeMarkdown(opts.Out, results)

@@ -69,12 +69,12 @@ func (c Closed) pull(ctx context.Context, sessions []Session, ledger *Ledger) (t
 }
 
 // cycle works until the time is over and nothing of the run is left. A client that found too little to claim does not send more,
-// so that the queue stays as long as there are clients.
+// so that the queue stays as short as there are clients.
 func (c Closed) cycle(ctx context.Context, client Claimer, ledger *Ledger, end time.Time) error {
 	limit := int64(c.Clients * c.Batch)
 	payloads := make([][]byte, c.Batch)
-	for {
-		sending := time.Now().Before(end) && !ledger.full()
+	for first := true; ; first = false {
+		sending := first || time.Now().Before(end) && !ledger.full()
 		if !sending && (c.Backlog || ledger.open() <= 0) {
 			return nil
 		}
@@ -144,7 +144,7 @@ func (c Closed) produce(
 	ctx context.Context, client Session, ledger *Ledger, window *semaphore.Weighted, end time.Time,
 ) error {
 	payloads := make([][]byte, c.Batch)
-	for time.Now().Before(end) && !ledger.full() {
+	for first := true; first || time.Now().Before(end) && !ledger.full(); first = false {
 		if err := window.Acquire(ctx, int64(c.Batch)); err != nil {
 			return err
 		}

@@ -41,8 +41,10 @@ func Number(value float64) string {
 	switch size := math.Abs(value); {
 	case size == 0 || math.IsNaN(size):
 		return "–"
-	case size < 1:
-		return strconv.FormatFloat(value, 'g', 2, 64)
+	case size < 0.001:
+		return strconv.FormatFloat(value, 'g', 1, 64)
+	case size < 0.1:
+		return strconv.FormatFloat(value, 'f', 3, 64)
 	case size < 10:
 		return strconv.FormatFloat(value, 'f', 2, 64)
 	case size < 100:

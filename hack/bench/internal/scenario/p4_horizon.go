@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"time"
 
 	"deadletter.dev/deadletter/hack/bench/internal/load"
 	"deadletter.dev/deadletter/hack/bench/internal/report"
@@ -73,7 +75,7 @@ func (b *Bench) pinned(pin pin) func(context.Context, system.Kind) (report.Figur
 		figures.DeadRowsPerMessage, figures.DeadRowsAtEnd = report.Ratio(float64(rows.Killed), all), rows.Dead
 		whole := figures.MessagesPerSecond
 		figures.MessagesPerSecond = lastThird(figures.PerSecond, int(b.Pin.Seconds()))
-		figures.PerSecond = append(clean.PerSecond[:min(int(b.Measure.Seconds()), len(clean.PerSecond))], figures.PerSecond...)
+		figures.PerSecond = append(firstSeconds(clean.PerSecond, b.Measure), firstSeconds(figures.PerSecond, b.Pin)...)
 		figures.Other = map[string]float64{
 			cleanRate: clean.MessagesPerSecond, wholeRate: whole,
 			keptPart: report.Ratio(figures.MessagesPerSecond, clean.MessagesPerSecond),
@@ -90,6 +92,11 @@ func (b *Bench) held(ctx context.Context, name string, pin pin, site *site, loop
 	}
 	figures, err := b.measureNow(ctx, name, site, site.System, loop)
 	return figures, errors.Join(err, release())
+}
+
+// firstSeconds leaves out the seconds in which nothing more was sent.
+func firstSeconds(perSecond []float64, sending time.Duration) []float64 {
+	return slices.Clone(perSecond[:min(int(sending.Seconds()), len(perSecond))])
 }
 
 // lastThird is the mean of the last third of the seconds in which messages were sent.

@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"time"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
+	"github.com/nats-io/nuid"
 
 	"deadletter.dev/deadletter/hack/bench/internal/load"
 	"deadletter.dev/deadletter/hack/bench/internal/server"
@@ -16,8 +18,8 @@ import (
 // NATS is a work queue of JetStream.
 var NATS = Kind{
 	Name: "NATS JetStream",
-	About: "nats-server 2.15 with sync_interval always, file storage, one replica; work-queue stream, publishes are " +
-		"confirmed, each message is acknowledged",
+	About: "nats-server 2.15 with sync_interval always, file storage, one replica; work-queue stream; publishes are " +
+		"confirmed, batches are atomic; each message is acknowledged",
 	Window: 20_000,
 	Start:  startNATS,
 }
@@ -62,7 +64,7 @@ func (q *natsQueue) create(ctx context.Context) error {
 	}
 	q.stream, err = js.CreateStream(ctx, jetstream.StreamConfig{
 		Name: natsStream, Subjects: []string{natsSubject}, Storage: jetstream.FileStorage,
-		Retention: jetstream.WorkQueuePolicy,
+		Retention: jetstream.WorkQueuePolicy, AllowAtomicPublish: true,
 	})
 	if err != nil {
 		return err
@@ -175,21 +177,22 @@ func (s *natsSession) Enqueue(ctx context.Context, payloads [][]byte) error {
 		_, err := s.js.Publish(ctx, natsSubject, payloads[0])
 		return err
 	}
-	confirms := make([]jetstream.PubAckFuture, len(payloads))
+	// A batch is confirmed, and flushed to the disk, as a whole; message by message it is ten times slower.
+	batch := nuid.Next()
 	for i, payload := range payloads {
-		confirm, err := s.js.PublishAsync(natsSubject, payload)
-		if err != nil {
-			return err
+		message := nats.NewMsg(natsSubject)
+		message.Data = payload
+		message.Header.Set("Nats-Batch-Id", batch)
+		message.Header.Set("Nats-Batch-Sequence", strconv.Itoa(i+1))
+		if i < len(payloads)-1 {
+			if err := s.conn.PublishMsg(message); err != nil {
+				return err
+			}
+			continue
 		}
-		confirms[i] = confirm
-	}
-	for _, confirm := range confirms {
-		select {
-		case <-confirm.Ok():
-		case err := <-confirm.Err():
+		message.Header.Set("Nats-Batch-Commit", "1")
+		if _, err := s.js.PublishMsg(ctx, message); err != nil {
 			return err
-		case <-ctx.Done():
-			return ctx.Err()
 		}
 	}
 	return nil
