@@ -32,6 +32,8 @@ type Maintainer interface {
 	ExpireLeases(ctx context.Context, limit int) (int, error)
 	// EnforceRetention removes up to limit messages of each kind that nothing keeps any longer.
 	EnforceRetention(ctx context.Context, limit int) (store.RetentionResult, error)
+	// RotateLog opens a new segment of the log when it is time, and frees those that nothing is kept in.
+	RotateLog(ctx context.Context, rotation store.Rotation) (store.RotationResult, error)
 	// FoldDepth folds the deltas of the depth counters.
 	FoldDepth(ctx context.Context) error
 }

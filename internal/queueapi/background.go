@@ -5,6 +5,8 @@ import (
 	"log/slog"
 	"sync"
 	"time"
+
+	"deadletter.dev/deadletter/internal/store"
 )
 
 const (
@@ -12,6 +14,7 @@ const (
 	sweepSlice        = 500
 	retentionInterval = 10 * time.Second
 	retentionSlice    = 1000
+	rotationInterval  = 10 * time.Second
 	foldInterval      = time.Second
 	// lowestBackoff and highestBackoff space the tries of a loop while the database is away.
 	lowestBackoff  = 500 * time.Millisecond
@@ -58,6 +61,11 @@ func (m *maintenance) loops() []loop {
 			m.metrics.loops.WithLabelValues("succeeded_removed").Add(float64(removed.Succeeded))
 			m.metrics.loops.WithLabelValues("dead_removed").Add(float64(removed.Dead))
 			return max(removed.Succeeded, removed.Dead) == retentionSlice, err
+		}},
+		{"rotate log", rotationInterval, func(ctx context.Context) (bool, error) {
+			rotated, err := m.backend.RotateLog(ctx, store.DefaultRotation())
+			m.metrics.loops.WithLabelValues("succeeded_removed").Add(float64(rotated.Removed))
+			return rotated.Opened, err
 		}},
 		{"fold depth", foldInterval, func(ctx context.Context) (bool, error) {
 			return false, m.backend.FoldDepth(ctx)

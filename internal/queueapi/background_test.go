@@ -83,6 +83,10 @@ func (fullSlices) EnforceRetention(_ context.Context, limit int) (store.Retentio
 	return store.RetentionResult{Dead: limit}, nil
 }
 
+func (fullSlices) RotateLog(context.Context, store.Rotation) (store.RotationResult, error) {
+	return store.RotationResult{Opened: true}, nil
+}
+
 func (fullSlices) FoldDepth(context.Context) error { return nil }
 
 func TestLoopsAskForMoreAfterAFullSlice(t *testing.T) {
@@ -99,7 +103,7 @@ func TestLoopsAskForMoreAfterAFullSlice(t *testing.T) {
 		}
 		got[l.name] = more
 	}
-	want := map[string]bool{"expire leases": true, "enforce retention": true, "fold depth": false}
+	want := map[string]bool{"expire leases": true, "enforce retention": true, "rotate log": true, "fold depth": false}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}

@@ -10,6 +10,7 @@ import (
 
 	"deadletter.dev/deadletter/internal/queueapi"
 	"deadletter.dev/deadletter/internal/store"
+	"deadletter.dev/deadletter/internal/store/storetest"
 )
 
 type batchResults struct {
@@ -54,7 +55,9 @@ func (s *server) makeReady(_ string, id int64) {
 // expireLease ends the lease of a message.
 func (s *server) expireLease(id int64) {
 	s.t.Helper()
-	s.exec("UPDATE deadletter.message SET lease_expires_at = now() - interval '1 second' WHERE id = $1", id)
+	for _, statement := range storetest.ExpireLeaseSQL("deadletter") {
+		s.exec(statement, id)
+	}
 }
 
 func instant(t *testing.T, text string) time.Time {

@@ -29,6 +29,8 @@ type Config struct {
 	Auth *AuthConfig
 	// DenyUndeclaredQueues refuses messages for queues that no Queue resource declares.
 	DenyUndeclaredQueues bool
+	// RelaxedAcknowledgements is as in store.Options.
+	RelaxedAcknowledgements bool
 	// RequireLeaseToken refuses calls on a lease that carry no token.
 	RequireLeaseToken bool
 	Limits            Limits
@@ -73,6 +75,8 @@ func Run(ctx context.Context, config Config, logger *slog.Logger) error {
 		DenyUndeclaredQueues: config.DenyUndeclaredQueues,
 		MaxConns:             config.MaxConns,
 		ApplicationName:      "deadletter api",
+
+		RelaxedAcknowledgements: config.RelaxedAcknowledgements,
 	})
 	if err != nil {
 		return fmt.Errorf("open store: %w", err)

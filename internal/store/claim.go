@@ -3,8 +3,14 @@ package store
 import (
 	"cmp"
 	"context"
+	"crypto/rand"
+	"encoding/binary"
+	"encoding/hex"
 	"fmt"
 	"slices"
+	"time"
+
+	"github.com/jackc/pgx/v5"
 
 	"deadletter.dev/deadletter/internal/message"
 )
@@ -12,40 +18,372 @@ import (
 // defaultClaimBytes bounds the memory of one claim.
 const defaultClaimBytes = 4 << 20
 
-// SKIP LOCKED gives concurrent claims disjoint messages; MATERIALIZED keeps the LIMIT from being run more than once.
-const claimSQL = `
-WITH q AS MATERIALIZED (
-    SELECT id, visibility_timeout_ms FROM {schema}.queue WHERE name = $1 AND state = 'Active'
-), ready AS MATERIALIZED (
-    SELECT id, ready_at, octet_length(payload) AS size FROM {schema}.message
-    WHERE queue_id = (SELECT id FROM q) AND status = 'pending' AND ready_at <= now()
-    ORDER BY ready_at, id LIMIT $2
-    FOR UPDATE SKIP LOCKED
-), fitting AS MATERIALIZED (
-    SELECT id FROM (SELECT id, sum(size) OVER (ORDER BY ready_at, id) - size AS before FROM ready) r WHERE before < $6
-)
-UPDATE {schema}.message m
-SET status = 'processing', delivery_count = m.delivery_count + 1, attempt_count = m.attempt_count + 1, delayed = false,
-    lease_token = gen_random_uuid(),
-    lease_expires_at = now() + coalesce(nullif($3::bigint, 0), (SELECT visibility_timeout_ms FROM q))
-        * interval '1 millisecond',
-    claimed_at = now(), claimed_by = $4, claimed_version = $5, updated_at = now()
-FROM fitting WHERE m.id = fitting.id
-RETURNING ` + messageColumns
-
-// Claim implements Engine.
+// Claim implements Engine. Claims of one queue at one time go together.
 func (s *Store) Claim(ctx context.Context, queue string, params ClaimParams) ([]message.Message, error) {
-	ctx, cancel := s.bound(ctx)
-	defer cancel()
-	consumer := message.NewConsumer(params.Consumer)
-	rows, err := collect(ctx, s.pool, messageOf(queue), s.sql(claimSQL),
-		queue, params.Max, millis(params.VisibilityTimeout), consumer.Instance, consumer.Version,
-		cmp.Or(params.MaxBytes, defaultClaimBytes))
+	params.Consumer = message.NewConsumer(params.Consumer)
+	params.MaxBytes = cmp.Or(params.MaxBytes, defaultClaimBytes)
+	claimed, err := s.claims.Do(ctx, queue, params)
 	if err != nil {
 		return nil, fmt.Errorf("claim: %w", err)
 	}
-	slices.SortFunc(rows, func(a, b messageRow) int {
-		return cmp.Or(a.readyAt.Compare(b.readyAt), cmp.Compare(a.ID, b.ID))
-	})
-	return plain(rows), nil
+	return claimed, nil
+}
+
+// claimAll answers claims in the order in which they came, from the log, or from the log and the table message together
+// when the latter has something ready. It goes on to the next segment while the one that the queue has reached holds
+// nothing more, and claims again for those that got nothing because others had all the bytes that go at once.
+func (s *Store) claimAll(ctx context.Context, queue string, calls []ClaimParams) ([][]message.Message, error) {
+	ctx, cancel := s.bound(ctx)
+	defer cancel()
+	answers := make([][]message.Message, len(calls))
+	live, err := s.liveSegments(ctx)
+	for open := newClaimants(calls, answers, false); err == nil && len(open.places) > 0; {
+		var result claimResult
+		seg := s.log.reached(queue, live)
+		if result, err = s.claimFrom(ctx, queue, seg, open); err != nil {
+			break
+		}
+		switch {
+		case result.cut:
+			open = newClaimants(calls, answers, false)
+		case result.got == len(open.requests) || result.currentNo == 0 || result.currentNo == seg.no:
+			return answers, nil
+		default:
+			if live.current().no != result.currentNo {
+				live, err = s.reloadSegments(ctx)
+			}
+			if rest := live.from(seg.no + 1); len(rest) > 0 {
+				s.log.advance(queue, rest[0].no)
+			}
+			open = newClaimants(calls, answers, true)
+		}
+	}
+	if err != nil && !slices.ContainsFunc(answers, func(answer []message.Message) bool { return len(answer) > 0 }) {
+		return nil, err
+	}
+	return answers, nil // What was claimed is the answer; an error will meet the next claim.
+}
+
+// claimFrom claims from one segment. What is ready elsewhere is held against the next message of the log, whichever
+// segment that is in.
+func (s *Store) claimFrom(ctx context.Context, queue string, seg segment, open *claimants) (claimResult, error) {
+	result, err := s.claimFromLog(ctx, queue, seg, open)
+	if err != nil || !result.others || (result.exhausted && result.currentNo != seg.no) {
+		return result, err
+	}
+	return s.claimFromBoth(ctx, queue, seg, open)
+}
+
+// claimants are claims that may get more. They share what is claimed: the n-th message goes to the call at requests[n].
+type claimants struct {
+	answers [][]message.Message
+	calls   []ClaimParams
+	// places are where the claimants are among the calls.
+	places []int
+	// requests says for each message that may be claimed whose it is, by position in places, from 1.
+	requests []int32
+	// bytes is how much goes at once.
+	bytes               int
+	nonces, visibility  []int64
+	instances, versions []string
+}
+
+// newClaimants are the calls that got nothing so far, or less than they asked for.
+func newClaimants(calls []ClaimParams, answers [][]message.Message, less bool) *claimants {
+	c := &claimants{answers: answers, calls: calls}
+	for place := range calls {
+		call, got := &calls[place], len(answers[place])
+		if got == call.Max || (got > 0 && !less) {
+			continue
+		}
+		c.places = append(c.places, place)
+		for range call.Max - got {
+			c.requests = append(c.requests, int32(len(c.places))) //nolint:gosec // at most the calls of a flush
+		}
+		if c.bytes == 0 || call.MaxBytes < c.bytes {
+			c.bytes = call.MaxBytes
+		}
+		c.nonces, c.visibility = append(c.nonces, randomNonce()), append(c.visibility, millis(call.VisibilityTimeout))
+		c.instances = append(c.instances, call.Consumer.Instance)
+		c.versions = append(c.versions, call.Consumer.Version)
+	}
+	return c
+}
+
+// args are the parameters of both statements.
+func (c *claimants) args(queue string) []any {
+	return []any{
+		queue, c.requests, len(c.requests), c.bytes, c.nonces, c.visibility, c.instances, c.versions,
+	}
+}
+
+// give hands a message to the claimant whose it is, and returns its claim.
+func (c *claimants) give(request int, m message.Message) {
+	place := c.places[request-1]
+	if c.answers[place] == nil {
+		c.answers[place] = make([]message.Message, 0, min(c.calls[place].Max, len(c.requests)))
+	}
+	c.answers[place] = append(c.answers[place], m)
+}
+
+// reached returns the oldest segment in which the queue may have something left to claim.
+func (c *segmentCache) reached(queue string, live segments) segment {
+	if no, ok := c.cursors.Load(queue); ok {
+		if rest := live.from(no.(int64)); len(rest) > 0 { //nolint:forcetypeassert // only numbers are stored
+			return rest[0]
+		}
+	}
+	return live[0]
+}
+
+// advance notes that the queue has nothing left to claim before segment no. A segment that is not the last one gets no
+// messages any more, so that this stays true.
+func (c *segmentCache) advance(queue string, no int64) { c.cursors.Store(queue, no) }
+
+// claimResult is what a claim found.
+type claimResult struct {
+	// others says that nothing was claimed because the table message has something ready, too.
+	others bool
+	// exhausted says that others is set and the segment has nothing left.
+	exhausted bool
+	// got is how many messages were claimed; cut says that there are more than go at once.
+	got int
+	cut bool
+	// currentNo is the number of the newest segment; 0 when the queue is not there or paused.
+	currentNo int64
+}
+
+// claimSourceSQL begins both claims: the queue, and where its cursor in the segment is. The cursor is the end of the
+// last claim, found by one descent of an index, however many claims there were.
+const claimSourceSQL = `
+WITH q AS MATERIALIZED (
+    SELECT q.id, q.visibility_timeout_ms, clock_timestamp() AS now,
+        (SELECT max(no) FROM {schema}.segment) AS current_no,
+        EXISTS (SELECT FROM {schema}.message m
+            WHERE m.queue_id = q.id AND m.status = 'pending' AND m.ready_at <= now()) AS others
+    FROM {schema}.queue q WHERE q.name = $1 AND q.state = 'Active'
+), reached AS MATERIALIZED (
+    SELECT coalesce((SELECT last FROM {claim} WHERE queue_id = q.id ORDER BY first DESC LIMIT 1), 0) AS id FROM q
+)`
+
+// claimExpirySQL is when the lease of request f.request ends.
+const claimExpirySQL = `q.now + coalesce(nullif(($6::bigint[])[f.request], 0), q.visibility_timeout_ms)
+    * interval '1 millisecond'`
+
+const claimLogSQL = claimSourceSQL + `, ready AS MATERIALIZED (
+    SELECT l.id, l.created_at, l.max_retries, l.headers, l.payload FROM {log} l
+    WHERE l.queue_id = (SELECT id FROM q WHERE NOT others) AND l.id > (SELECT id FROM reached)
+    ORDER BY l.id LIMIT $3
+), fitting AS MATERIALIZED (
+    SELECT r.*, ($2::int[])[place] AS request FROM (
+        SELECT *, row_number() OVER earlier AS place,
+            sum(octet_length(payload)) OVER earlier - octet_length(payload) AS before
+        FROM ready WINDOW earlier AS (ORDER BY id ROWS UNBOUNDED PRECEDING)
+    ) r WHERE before < $4
+), made AS (
+    INSERT INTO {claim} (queue_id, first, last, n, nonce, claimed_at, expires_at, instance, version)
+    SELECT q.id, min(f.id), max(f.id), count(*), ($5::bigint[])[f.request], q.now, ` + claimExpirySQL + `,
+        ($7::text[])[f.request], ($8::text[])[f.request]
+    FROM q, fitting f GROUP BY f.request, q.id, q.now, q.visibility_timeout_ms
+), counted AS (
+    INSERT INTO {delta} SELECT q.id, -count(*), count(*), 0, 0 FROM q, fitting GROUP BY q.id
+)
+SELECT q.others, q.current_no, q.now, q.visibility_timeout_ms, f.request, f.id, f.created_at, f.max_retries, f.headers,
+    f.payload, (SELECT count(*) FROM ready), q.others AND NOT EXISTS (
+        SELECT FROM {log} l WHERE l.queue_id = q.id AND l.id > (SELECT id FROM reached)
+    ) FROM q LEFT JOIN fitting f ON true ORDER BY f.place`
+
+// logClaimRow is one message of a claim, or none.
+type logClaimRow struct {
+	others     bool
+	currentNo  int64
+	now        time.Time
+	visibility int64
+	request    *int
+	id         int64
+	createdAt  time.Time
+	maxRetries int
+	headers    []byte
+	payload    []byte
+	ready      int
+	exhausted  bool
+}
+
+func (r *logClaimRow) scan(rows pgx.CollectableRow) error {
+	var (
+		id         *int64
+		createdAt  *time.Time
+		maxRetries *int
+	)
+	err := rows.Scan(&r.others, &r.currentNo, &r.now, &r.visibility, &r.request, &id, &createdAt, &maxRetries,
+		&r.headers, &r.payload, &r.ready, &r.exhausted)
+	if err == nil && id != nil {
+		r.id, r.createdAt, r.maxRetries = *id, *createdAt, *maxRetries
+	}
+	return err //nolint:wrapcheck // wrapped by the operation
+}
+
+// claimFromLog claims from the log alone, in one round trip.
+func (s *Store) claimFromLog(ctx context.Context, queue string, seg segment, open *claimants) (claimResult, error) {
+	rows, err := relaxedRows(ctx, s, claimLock(queue), func(row pgx.CollectableRow) (r logClaimRow, err error) {
+		return r, r.scan(row)
+	}, s.slotSQL(claimLogSQL, seg.slot), open.args(queue)...)
+	if err != nil || len(rows) == 0 {
+		return claimResult{}, err
+	}
+	result := claimResult{
+		others: rows[0].others, exhausted: rows[0].exhausted, cut: len(rows) < rows[0].ready,
+		currentNo: rows[0].currentNo,
+	}
+	var (
+		token   string
+		request int
+	)
+	for i := range rows {
+		row := &rows[i]
+		if row.request == nil {
+			break
+		}
+		if *row.request != request {
+			request = *row.request
+			token = leaseToken(row.id, open.nonces[request-1])
+		}
+		call := &open.calls[open.places[request-1]]
+		headers, err := decodeHeaders(row.headers)
+		if err != nil {
+			return result, err
+		}
+		held := cmp.Or(call.VisibilityTimeout, duration(row.visibility))
+		now := row.now.UTC()
+		result.got++
+		open.give(request, message.Message{
+			ID: row.id, Queue: queue, Payload: row.payload, PayloadSize: len(row.payload), Headers: headers,
+			Status: message.Processing, MaxRetries: row.maxRetries, DeliveryCount: 1,
+			Lease:     &message.Lease{Token: token, ExpiresAt: now.Add(held), Consumer: call.Consumer},
+			CreatedAt: row.createdAt.UTC(), UpdatedAt: now,
+		})
+	}
+	return result, nil
+}
+
+// claimBothSQL claims from the log and from the table message, first ready first; in a segment that is not the last,
+// nothing that is ready after the segment's end. SKIP LOCKED passes over what another
+// statement has in hand; MATERIALIZED keeps the LIMIT from being run more than once.
+var claimBothSQL = claimSourceSQL + `, other AS MATERIALIZED (
+    SELECT id, ready_at, octet_length(payload) AS size FROM {schema}.message
+    WHERE queue_id = (SELECT id FROM q) AND status = 'pending' AND ready_at <= (SELECT now FROM q)
+    ORDER BY ready_at, id LIMIT $3
+    FOR UPDATE SKIP LOCKED
+), logged AS MATERIALIZED (
+    SELECT l.id, l.created_at AS ready_at, octet_length(l.payload) AS size FROM {log} l
+    WHERE l.queue_id = (SELECT id FROM q) AND l.id > (SELECT id FROM reached)
+    ORDER BY l.id LIMIT $3
+), placed AS MATERIALIZED (
+    SELECT r.*, row_number() OVER earlier AS place, sum(size) OVER earlier - size AS before
+    FROM (SELECT *, false AS logged FROM other UNION ALL SELECT *, true FROM logged) r
+    WINDOW earlier AS (ORDER BY ready_at, id ROWS UNBOUNDED PRECEDING)
+), due AS MATERIALIZED (
+    SELECT p.* FROM q, placed p
+    WHERE p.place <= $3 AND (q.current_no = $9 OR p.logged
+        OR (p.ready_at, p.id) < (SELECT l.ready_at, l.id FROM logged l ORDER BY l.id DESC LIMIT 1))
+), fitting AS MATERIALIZED (
+    SELECT *, ($2::int[])[place] AS request FROM due WHERE before < $4
+), made AS MATERIALIZED (
+    SELECT f.request, min(f.id) AS first, max(f.id) AS last, count(*) AS n, ` + claimExpirySQL + ` AS expires
+    FROM q, fitting f WHERE f.logged GROUP BY f.request, q.now, q.visibility_timeout_ms
+), claim AS (
+    INSERT INTO {claim} (queue_id, first, last, n, nonce, claimed_at, expires_at, instance, version)
+    SELECT q.id, m.first, m.last, m.n, ($5::bigint[])[m.request], q.now, m.expires, ($7::text[])[m.request],
+        ($8::text[])[m.request]
+    FROM q, made m
+), counted AS (
+    INSERT INTO {delta} SELECT q.id, -sum(m.n), sum(m.n), 0, 0 FROM q, made m GROUP BY q.id
+), held AS (
+    UPDATE {schema}.message m
+    SET status = 'processing', delivery_count = m.delivery_count + 1, attempt_count = m.attempt_count + 1,
+        delayed = false, lease_token = gen_random_uuid(), lease_expires_at = ` + claimExpirySQL + `,
+        claimed_at = q.now, claimed_by = ($7::text[])[f.request], claimed_version = ($8::text[])[f.request],
+        updated_at = q.now
+    FROM q, fitting f WHERE m.id = f.id AND NOT f.logged
+    RETURNING ` + messageColumns + `, f.place, f.request
+), taken AS (
+    SELECT * FROM held
+    UNION ALL
+    SELECT l.id, l.payload, octet_length(l.payload), l.headers, 'processing', 0, l.max_retries, 1, 0, 1, l.created_at,
+        false, ` + tokenSQL("m.first", "($5::bigint[])[f.request]") + `, m.expires, q.now, ($7::text[])[f.request],
+        ($8::text[])[f.request], ` + noFailureSQL + `, NULL, l.created_at, q.now, f.place,
+        f.request
+    FROM q, fitting f, {log} l, made m
+    WHERE f.logged AND l.queue_id = q.id AND l.id = f.id AND m.request = f.request
+)
+SELECT t.*, q.current_no, (SELECT count(*) FROM due) FROM taken t, q`
+
+// claimFromBoth claims from the log and the table message.
+func (s *Store) claimFromBoth(ctx context.Context, queue string, seg segment, open *claimants) (claimResult, error) {
+	type placed struct {
+		messageRow
+
+		place, request, ready int
+		currentNo             int64
+	}
+	rows, err := relaxedRows(ctx, s, claimLock(queue), func(row pgx.CollectableRow) (p placed, err error) {
+		p.messageRow, err = scanMessage(row, queue, &p.place, &p.request, &p.currentNo, &p.ready)
+		return p, err
+	}, s.slotSQL(claimBothSQL, seg.slot), append(open.args(queue), seg.no)...)
+	if err != nil || len(rows) == 0 {
+		return claimResult{currentNo: seg.no}, err // Someone else was faster.
+	}
+	slices.SortFunc(rows, func(a, b placed) int { return cmp.Compare(a.place, b.place) })
+	for i := range rows {
+		open.give(rows[i].request, rows[i].Message)
+	}
+	return claimResult{got: len(rows), currentNo: rows[0].currentNo, cut: len(rows) < rows[0].ready}, nil
+}
+
+// claimLock orders the claims of a queue.
+func claimLock(queue string) string { return "claim:" + queue }
+
+// A lease token of the log names its claim, by the first id of the claim, and carries the claim's nonce, so that it is
+// found by one index probe and cannot be made up.
+func leaseToken(first, nonce int64) string {
+	var b [16]byte
+	binary.BigEndian.PutUint64(b[:8], uint64(first)) //nolint:gosec // ids are positive
+	binary.BigEndian.PutUint64(b[8:], uint64(nonce)) //nolint:gosec // every bit pattern is a nonce
+	return formatUUID(b)
+}
+
+// tokenSQL is leaseToken of a claim with first and nonce in SQL.
+func tokenSQL(first, nonce string) string {
+	return "encode(int8send(" + first + ") || int8send(" + nonce + "), 'hex')::uuid::text"
+}
+
+// randomNonce returns 64 random bits.
+func randomNonce() int64 {
+	var b [8]byte
+	_, _ = rand.Read(b[:])                      // It never fails.
+	return int64(binary.BigEndian.Uint64(b[:])) //nolint:gosec // every bit pattern is a nonce
+}
+
+// parseToken returns the claim that a token names. A token of another kind names none.
+func parseToken(token string) (first, nonce int64) {
+	var b [16]byte
+	if len(token) != 36 {
+		return 0, 0
+	}
+	text := token[:8] + token[9:13] + token[14:18] + token[19:23] + token[24:]
+	if n, err := hex.Decode(b[:], []byte(text)); err != nil || n != len(b) {
+		return 0, 0
+	}
+	return int64(binary.BigEndian.Uint64(b[:8])), int64(binary.BigEndian.Uint64(b[8:])) //nolint:gosec // as written
+}
+
+func formatUUID(b [16]byte) string {
+	var text [36]byte
+	hex.Encode(text[:8], b[:4])
+	hex.Encode(text[9:13], b[4:6])
+	hex.Encode(text[14:18], b[6:8])
+	hex.Encode(text[19:23], b[8:10])
+	hex.Encode(text[24:], b[10:])
+	text[8], text[13], text[18], text[23] = '-', '-', '-', '-'
+	return string(text[:])
 }

@@ -18,7 +18,6 @@ WITH run AS (
     WHERE queue_id = $1 AND state = 'Running' RETURNING id
 )
 UPDATE {schema}.replay_item i SET state = 'cancelled' FROM run WHERE i.run_id = run.id AND i.state = 'selected'`
-	unfinishedSQL  = `SELECT EXISTS (SELECT FROM {schema}.message WHERE queue_id = $1 AND status <> 'succeeded')`
 	occupiedSQL    = `SELECT EXISTS (SELECT FROM {schema}.message WHERE queue_id = $1)`
 	deleteSliceSQL = `
 DELETE FROM {schema}.message WHERE id IN (
@@ -90,7 +89,7 @@ func (d deletion) lockQueue(ctx context.Context, tx pgx.Tx) (int64, error) {
 		return 0, ErrNotOwner
 	}
 	if d.onlyIfEmpty {
-		unfinished, err := d.exists(ctx, tx, unfinishedSQL, id)
+		unfinished, err := d.unfinished(ctx, tx)
 		if err != nil {
 			return 0, err
 		}
@@ -99,6 +98,16 @@ func (d deletion) lockQueue(ctx context.Context, tx pgx.Tx) (int64, error) {
 		}
 	}
 	return id, nil
+}
+
+// unfinished reports whether the queue holds a message that has not succeeded, by its counters.
+func (d deletion) unfinished(ctx context.Context, tx pgx.Tx) (bool, error) {
+	live, err := readSegments(ctx, tx, d.sql(segmentsSQL))
+	if err != nil {
+		return false, err
+	}
+	info, err := one(collect(ctx, tx, scanQueueInfo, d.sql(oneQueueSQL(live)), d.name))
+	return info.Depth.Pending+info.Depth.Processing+info.Depth.Dead > 0, err
 }
 
 // cancelRuns ends the queue's replay runs. It comes first, with no message locked: a run's step locks the run before
@@ -122,10 +131,11 @@ func (d deletion) deleteSlice(ctx context.Context, tx pgx.Tx) (bool, error) {
 	return tag.RowsAffected() == deleteSlice, err //nolint:wrapcheck // wrapped by the caller
 }
 
-// dropIfVacant removes the queue's own rows if it holds no message and, by the queue's lock, can get none. It takes the
-// lock of the fold too, which would otherwise bring back the depth.
+// dropIfVacant removes the queue's own rows if the table message holds nothing of it and, by the queue's locks, can get
+// nothing. What the log holds is nobody's then and goes with its segment. It takes the lock of the fold too, which
+// would otherwise bring back the depth.
 func (d deletion) dropIfVacant(ctx context.Context, tx pgx.Tx) (bool, error) {
-	for _, purpose := range []string{foldLock, queueLock(d.name)} {
+	for _, purpose := range []string{foldLock, queueLock(d.name), lifeLock(d.name)} {
 		if err := d.lock(ctx, tx, purpose); err != nil {
 			return false, err
 		}

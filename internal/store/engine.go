@@ -29,7 +29,8 @@ type Engine interface {
 	Enqueue(ctx context.Context, queue string, messages []NewMessage) ([]message.Message, error)
 	// Claim leases up to params.Max ready messages, first ready first. An unknown or paused queue gives none.
 	Claim(ctx context.Context, queue string, params ClaimParams) ([]message.Message, error)
-	// Succeed finishes leased messages. Each lease is settled or refused on its own; the results are in order.
+	// Succeed finishes leased messages; of several, the contents are left out of the results. Each lease is settled or
+	// refused on its own; the results are in order.
 	Succeed(ctx context.Context, queue string, leases []LeaseRef) ([]Settled, error)
 	// Fail records failures: a retry or a death each. Each is settled or refused on its own; the results are in order.
 	Fail(ctx context.Context, queue string, failures []FailedLease) ([]Settled, error)

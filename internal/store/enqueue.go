@@ -5,15 +5,39 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 
 	"deadletter.dev/deadletter/internal/message"
 )
 
-// An accepted message must be in a queue that exists. An enqueue shares the queue's lock, which DeleteQueue takes alone
-// for its last look; after that, this statement, which reads the queue's row itself, finds none and inserts nothing.
-const enqueueSQL = `
+// An enqueue holds the queue's lock until it is committed. So the ids of a queue become visible in their order, and a
+// claim that reads on from the last claimed id leaves none behind. DeleteQueue takes the same lock for its last look;
+// after that, these statements, which read the queue's row themselves, find none and insert nothing.
+const (
+	enqueueLogSQL = `
+WITH q AS MATERIALIZED (
+    SELECT id, max_retries FROM {schema}.queue WHERE name = $1 AND (owner_name IS NOT NULL OR NOT $5)
+        AND (closed_until IS NULL OR closed_until < now())
+), place AS MATERIALIZED (
+    SELECT max(no) = $6 AS current, clock_timestamp() AS now FROM {schema}.segment
+), new AS MATERIALIZED (
+    SELECT nextval('{schema}.message_id_seq') AS id, n.*
+    FROM place, unnest($2::bytea[], $3::text[], $4::int[]) AS n (payload, headers, max_retries)
+    WHERE place.current AND EXISTS (SELECT FROM q)
+), logged AS (
+    INSERT INTO {log} AS l (queue_id, id, created_at, max_retries, headers, payload)
+    SELECT q.id, new.id, place.now, coalesce(nullif(new.max_retries, 0), q.max_retries), new.headers::json, new.payload
+    FROM q, place, new
+    RETURNING l.id, l.max_retries
+), counted AS (
+    INSERT INTO {delta} SELECT q.id, (SELECT count(*) FROM new), 0, 0, 0 FROM q WHERE EXISTS (SELECT FROM new)
+)
+SELECT place.current, place.now, logged.id, logged.max_retries
+FROM q CROSS JOIN place LEFT JOIN logged ON true ORDER BY logged.id`
+
+	enqueueLaterSQL = `
 WITH q AS (
     SELECT id, max_retries FROM {schema}.queue WHERE name = $1 AND (owner_name IS NOT NULL OR NOT $6)
         AND (closed_until IS NULL OR closed_until < now())
@@ -27,70 +51,198 @@ SELECT q.id, 'pending', new.payload, new.headers::json, coalesce(nullif(new.max_
     now() + new.delay_ms * interval '1 millisecond', new.delay_ms > 0, now(), now()
 FROM q, new ORDER BY new.position
 RETURNING ` + messageColumns
+)
 
-// Enqueue implements Engine.
+// Enqueue implements Engine. Enqueues to one queue at one time go together, and each is accepted whole or not at all.
 func (s *Store) Enqueue(ctx context.Context, queue string, messages []NewMessage) ([]message.Message, error) {
 	if len(messages) == 0 {
 		return nil, nil
 	}
-	args, err := s.enqueueArgs(queue, messages)
+	columns, err := newMessageColumns(messages)
 	if err != nil {
 		return nil, err
 	}
-	ctx, cancel := s.bound(ctx)
-	defer cancel()
-	rows, err := s.insert(ctx, queue, args, false)
-	if err == nil && len(rows) == 0 && !s.denyUndeclared {
-		rows, err = s.insert(ctx, queue, args, true)
+	var stored []message.Message
+	if columns.delayed {
+		ctx, cancel := s.bound(ctx)
+		defer cancel()
+		stored, err = s.insertOrCreate(ctx, queue, columns, s.insertLater)
+	} else {
+		stored, err = s.enqueues.Do(ctx, queue, columns)
 	}
-	switch {
-	case err != nil:
+	if err != nil {
 		return nil, fmt.Errorf("enqueue: %w", err)
-	case len(rows) == 0:
-		return nil, ErrUndeclaredQueue
 	}
-	slices.SortFunc(rows, func(a, b messageRow) int { return cmp.Compare(a.ID, b.ID) })
-	return plain(rows), nil
+	return stored, nil
 }
 
-// insert runs the lock and the insert in one transaction and one round trip. With create it also makes the queue, with
-// the default settings, unless it is there: under the lock nobody can delete it before it has its messages.
-func (s *Store) insert(ctx context.Context, queue string, args []any, create bool) (rows []messageRow, err error) {
+// enqueueAll puts the messages of several calls into the log.
+func (s *Store) enqueueAll(ctx context.Context, queue string, calls []messageColumnsOf) ([][]message.Message, error) {
+	ctx, cancel := s.bound(ctx)
+	defer cancel()
+	all := calls[0]
+	for _, call := range calls[1:] {
+		all = all.with(call)
+	}
+	stored, err := s.insertOrCreate(ctx, queue, all, s.insertIntoLog)
+	if err != nil {
+		return nil, err
+	}
+	answers := make([][]message.Message, len(calls))
+	for i, call := range calls {
+		answers[i], stored = stored[:len(call.messages):len(call.messages)], stored[len(call.messages):]
+	}
+	return answers, nil
+}
+
+// insertOrCreate inserts, and creates the queue if it is not there.
+func (s *Store) insertOrCreate(ctx context.Context, queue string, columns messageColumnsOf, insert inserter,
+) ([]message.Message, error) {
+	stored, err := insert(ctx, queue, columns, false)
+	if err == nil && len(stored) == 0 && !s.denyUndeclared {
+		stored, err = insert(ctx, queue, columns, true)
+	}
+	if err == nil && len(stored) == 0 {
+		return nil, ErrUndeclaredQueue
+	}
+	return stored, err
+}
+
+// inserter puts messages into a queue. With create it also makes the queue, with the default settings, unless it is
+// there: under the queue's lock nobody can delete it before it has its messages.
+type inserter func(ctx context.Context, queue string, c messageColumnsOf, create bool) ([]message.Message, error)
+
+// insertLater puts messages that are not ready at once into the table message.
+func (s *Store) insertLater(ctx context.Context, queue string, c messageColumnsOf, create bool,
+) ([]message.Message, error) {
+	rows, err := insertRows(ctx, s, queue, create, messageOf(queue), s.sql(enqueueLaterSQL),
+		queue, c.payloads, c.headers, c.retries, c.delays, s.denyUndeclared)
+	slices.SortFunc(rows, func(a, b messageRow) int { return cmp.Compare(a.ID, b.ID) })
+	return plain(rows), err
+}
+
+// insertIntoLog puts messages that are ready at once into the current segment.
+func (s *Store) insertIntoLog(ctx context.Context, queue string, c messageColumnsOf, create bool,
+) ([]message.Message, error) {
+	live, err := s.liveSegments(ctx)
+	for {
+		if err != nil {
+			return nil, err
+		}
+		seg := live.current()
+		rows, err := insertRows(ctx, s, queue, create, scanLogged, s.slotSQL(enqueueLogSQL, seg.slot),
+			queue, c.payloads, c.headers, c.retries, s.denyUndeclared, seg.no)
+		if err != nil {
+			return nil, err
+		}
+		if len(rows) == 0 {
+			return nil, nil // There is no such queue.
+		}
+		if rows[0].current {
+			return c.stored(queue, rows), nil
+		}
+		if live, err = s.reloadSegments(ctx); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// insertRows runs an insert under the locks of the current segment and the queue, in one transaction and round trip.
+func insertRows[T any](ctx context.Context, s *Store, queue string, create bool,
+	scan func(pgx.CollectableRow) (T, error), statement string, args ...any,
+) (rows []T, err error) {
 	batch := &pgx.Batch{}
-	batch.Queue("SELECT pg_advisory_xact_lock_shared($1)", advisoryKey(queueLock(queue), s.schema))
+	batch.Queue("SELECT pg_advisory_xact_lock_shared($1), pg_advisory_xact_lock($2)",
+		advisoryKey(segmentLock, s.schema), advisoryKey(queueLock(queue), s.schema))
 	if create {
 		settings := append([]any{queue}, settingsArgs(message.DefaultSettings())...)
 		batch.Queue(s.sql(createQueueSQL), settings...)
 	}
-	batch.Queue(s.sql(enqueueSQL), args...).Query(func(result pgx.Rows) (err error) {
-		rows, err = pgx.CollectRows(result, messageOf(queue))
+	batch.Queue(statement, args...).Query(func(result pgx.Rows) (err error) {
+		rows, err = pgx.CollectRows(result, scan)
 		return err //nolint:wrapcheck // wrapped by the caller
 	})
 	err = s.pool.SendBatch(ctx, batch).Close()
 	return rows, err //nolint:wrapcheck // wrapped by the caller
 }
 
-// queueLock is held by enqueues together, and by the end of the queue alone.
-func queueLock(queue string) string { return "queue:" + queue }
+// loggedRow is what became of one new message.
+type loggedRow struct {
+	// current says that the segment is the one to write to; if not, nothing was written.
+	current    bool
+	now        time.Time
+	id         *int64
+	maxRetries *int
+}
 
-func (s *Store) enqueueArgs(queue string, messages []NewMessage) ([]any, error) {
-	payloads := make([][]byte, len(messages))
-	headers := make([]string, len(messages))
-	retries := make([]int32, len(messages))
-	delays := make([]int64, len(messages))
+func scanLogged(row pgx.CollectableRow) (l loggedRow, err error) {
+	err = row.Scan(&l.current, &l.now, &l.id, &l.maxRetries)
+	return l, err //nolint:wrapcheck // wrapped by the operation
+}
+
+// messageColumnsOf is new messages turned into one array per column.
+type messageColumnsOf struct {
+	messages []NewMessage
+	payloads [][]byte
+	headers  []string
+	retries  []int32
+	delays   []int64
+	delayed  bool
+}
+
+func newMessageColumns(messages []NewMessage) (messageColumnsOf, error) {
+	c := messageColumnsOf{
+		messages: messages, payloads: make([][]byte, len(messages)), headers: make([]string, len(messages)),
+		retries: make([]int32, len(messages)), delays: make([]int64, len(messages)),
+	}
 	for i, m := range messages {
 		encoded, err := encodeHeaders(m.Headers)
 		if err != nil {
-			return nil, err
+			return c, err
 		}
-		payloads[i], headers[i] = m.Payload, encoded
-		retries[i], delays[i] = int32(m.MaxRetries), millis(m.Delay) //nolint:gosec // 0 to 10
+		c.payloads[i], c.headers[i] = m.Payload, encoded
+		c.retries[i], c.delays[i] = int32(m.MaxRetries), millis(m.Delay) //nolint:gosec // 0 to 10
+		c.delayed = c.delayed || c.delays[i] > 0
 		if m.Payload == nil {
-			payloads[i] = []byte{}
+			c.payloads[i] = []byte{}
 		}
 	}
-	return []any{queue, payloads, headers, retries, delays, s.denyUndeclared}, nil
+	return c, nil
 }
+
+// with are the messages of both.
+func (c messageColumnsOf) with(other messageColumnsOf) messageColumnsOf {
+	return messageColumnsOf{
+		messages: slices.Concat(c.messages, other.messages), payloads: slices.Concat(c.payloads, other.payloads),
+		headers: slices.Concat(c.headers, other.headers), retries: slices.Concat(c.retries, other.retries),
+	}
+}
+
+// weight is how much of a flush the messages take.
+func (c messageColumnsOf) weight() int {
+	size := 0
+	for _, payload := range c.payloads {
+		size += len(payload)
+	}
+	return max(len(c.payloads), size/gatherBytes)
+}
+
+// stored are the messages as they are in the log now. Ids were given in order.
+func (c messageColumnsOf) stored(queue string, rows []loggedRow) []message.Message {
+	stored := make([]message.Message, len(rows))
+	for i, row := range rows {
+		now := row.now.UTC()
+		stored[i] = message.Message{
+			ID: *row.id, Queue: queue, Payload: c.payloads[i], PayloadSize: len(c.payloads[i]),
+			Headers: c.messages[i].Headers, Status: message.Pending, MaxRetries: *row.maxRetries,
+			CreatedAt: now, UpdatedAt: now,
+		}
+	}
+	return stored
+}
+
+// queueLock orders what makes messages of a queue visible: enqueues, and the end of the queue.
+func queueLock(queue string) string { return "queue:" + queue }
 
 const createQueueSQL = `
 INSERT INTO {schema}.queue (name, max_retries, backoff_initial_ms, backoff_factor_percent, backoff_max_ms,

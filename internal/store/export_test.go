@@ -1,6 +1,12 @@
 package store
 
-import "context"
+import (
+	"context"
+	"slices"
+	"time"
+
+	"deadletter.dev/deadletter/internal/message"
+)
 
 // Statement is a hot statement with its parameters, for plan tests.
 type Statement struct {
@@ -8,22 +14,46 @@ type Statement struct {
 	Args []any
 }
 
-// HotStatements are the statements whose cost must not grow with the size of the queue.
-func (s *Store) HotStatements(queue string, id int64) map[string]Statement {
+// HotStatements are the statements whose cost must not grow with the size of the queue, for an id in the table message
+// and one in the log.
+func (s *Store) HotStatements(ctx context.Context, queue string, id, logged int64) (map[string]Statement, error) {
+	live, err := s.reloadSegments(ctx)
+	if err != nil {
+		return nil, err
+	}
+	slot := live.current().slot
+	claim := newClaimants([]ClaimParams{{Max: 10, MaxBytes: 1 << 20}}, make([][]message.Message, 1), false).args(queue)
+	items := []any{queue, []int64{logged}, []int64{anyLease}, []int64{0}, []bool{true}}
 	return map[string]Statement{
-		"claim":            {s.sql(claimSQL), []any{queue, 10, int64(0), "", "", 1 << 20}},
+		"enqueue":          {s.slotSQL(enqueueLogSQL, slot), []any{queue, [][]byte{{1}}, []string{"[]"}, []int32{0}, false, live.current().no}},
+		"claim from log":   {s.slotSQL(claimLogSQL, slot), claim},
+		"claim from both":  {s.slotSQL(claimBothSQL, slot), append(slices.Clip(claim), live.current().no)},
+		"succeed in log":   {s.slotSQL(succeedLogSQL, slot), items},
+		"move":             {s.slotSQL(moveSQL, slot), items},
+		"due claims":       {s.slotSQL(dueClaimsSQL, slot), []any{time.Now(), 10}},
 		"succeed":          {s.sql(succeedSQL), []any{queue, []int64{id}, []string{""}}},
 		"lock held":        {s.sql(lockHeldSQL), []any{queue, []int64{id}, []string{""}}},
 		"expired leases":   {s.sql(lockExpiredSQL), []any{10}},
-		"get":              {s.sql(getSQL), []any{queue, id}},
-		"list":             {s.sql(listSQL), []any{queue, id, 20, 0}},
-		"list by status":   {s.sql(listByStatusSQL), []any{queue, int64(0), 20, 0, "dead"}},
+		"refusals":         {s.sql(refusalSQL), []any{queue, []int64{id, logged}}},
+		"get":              {s.slotSQL(getAnywhereSQL, slot), []any{queue, logged}},
+		"list":             {s.sql(listSQL("", live)), []any{queue, id, 20, 0}},
+		"list dead":        {s.sql(listSQL(message.Dead, live)), []any{queue, int64(0), 20, 0}},
+		"list pending":     {s.sql(listSQL(message.Pending, live)), []any{queue, int64(0), 20, 0}},
+		"list processing":  {s.sql(listSQL(message.Processing, live)), []any{queue, int64(0), 20, 0}},
+		"list succeeded":   {s.sql(listSQL(message.Succeeded, live)), []any{queue, int64(0), 20, 0}},
 		"replay one":       {s.sql(replayOneSQL), []any{sourceAPI, 10, 40, queue, id}},
-		"depth":            {s.sql(oneQueueSQL), []any{queue}},
-		"all depths":       {s.sql(allDepthsSQL), nil},
+		"depth":            {s.sql(oneQueueSQL(live)), []any{queue}},
+		"all depths":       {s.sql(allDepthsSQL(live)), nil},
 		"expire succeeded": {s.sql(expireSucceededSQL), []any{10}},
 		"expire dead":      {s.sql(expireDeadSQL), []any{10}},
-	}
+	}, nil
+}
+
+// ForgetSweeps makes the next sweep look at every claim, as after a change of the clock.
+func (s *Store) ForgetSweeps() {
+	s.sweep.mu.Lock()
+	defer s.sweep.mu.Unlock()
+	s.sweep.swept = nil
 }
 
 // Setting returns a setting of a session of the store's.

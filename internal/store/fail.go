@@ -77,6 +77,9 @@ func (s *Store) Fail(ctx context.Context, queue string, failures []FailedLease) 
 	}
 	var results []Settled
 	err := s.inTx(ctx, func(ctx context.Context, tx pgx.Tx) error {
+		if err := s.moveFromLog(ctx, tx, queue, leases); err != nil {
+			return err
+		}
 		ids, tokens := leaseArgs(leases)
 		held, err := collect(ctx, tx, scanLeased, s.sql(lockHeldSQL), queue, ids, tokens)
 		if err != nil {
@@ -111,6 +114,9 @@ func (s *Store) Fail(ctx context.Context, queue string, failures []FailedLease) 
 
 // ExpireLeases implements Engine.
 func (s *Store) ExpireLeases(ctx context.Context, limit int) (int, error) {
+	if err := s.expireInLog(ctx, limit); err != nil {
+		return 0, fmt.Errorf("expire leases: %w", err)
+	}
 	expired := 0
 	err := s.inTx(ctx, func(ctx context.Context, tx pgx.Tx) error {
 		held, err := collect(ctx, tx, scanLeased, s.sql(lockExpiredSQL), limit)

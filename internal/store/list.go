@@ -2,20 +2,52 @@ package store
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"strings"
 
 	"deadletter.dev/deadletter/internal/message"
 )
 
-const getSQL = `
+var getSQL = `
 SELECT ` + messageColumns + ` FROM {schema}.message m
 WHERE m.queue_id = ` + queueIDSQL + ` AND m.id = $2`
+
+// getAnywhereSQL looks in the log as well.
+var getAnywhereSQL = getSQL + `
+UNION ALL
+SELECT ` + logColumns + logFromSQL + `
+WHERE l.queue_id = ` + queueIDSQL + ` AND l.id = $2 AND x.moved IS NOT TRUE`
 
 // Get implements Engine.
 func (s *Store) Get(ctx context.Context, queue string, id int64) (message.Message, error) {
 	ctx, cancel := s.bound(ctx)
 	defer cancel()
-	rows, err := collect(ctx, s.pool, messageOf(queue), s.sql(getSQL), queue, id)
+	live, err := s.liveSegments(ctx)
+	if err != nil {
+		return message.Message{}, fmt.Errorf("get message: %w", err)
+	}
+	m, err := s.getIn(ctx, live, queue, id)
+	if !errors.Is(err, ErrNotFound) {
+		return m, err
+	}
+	// It may be in a segment that is newer than what was known of.
+	newest := live.current().no
+	if live, err = s.reloadSegments(ctx); err == nil && live.current().no == newest {
+		return message.Message{}, ErrNotFound
+	}
+	if err != nil {
+		return message.Message{}, fmt.Errorf("get message: %w", err)
+	}
+	return s.getIn(ctx, live, queue, id)
+}
+
+func (s *Store) getIn(ctx context.Context, live segments, queue string, id int64) (message.Message, error) {
+	statement := s.sql(getSQL)
+	if seg, ok := live.of(id); ok {
+		statement = s.slotSQL(getAnywhereSQL, seg.slot)
+	}
+	rows, err := collect(ctx, s.pool, messageOf(queue), statement, queue, id)
 	switch {
 	case err != nil:
 		return message.Message{}, fmt.Errorf("get message: %w", err)
@@ -26,27 +58,74 @@ func (s *Store) Get(ctx context.Context, queue string, id int64) (message.Messag
 	}
 }
 
-// Two statements rather than one with an optional status, so that each walks its own index in id order.
-var (
-	listSQL = `
-SELECT ` + previewColumns + ` FROM {schema}.message m
-WHERE m.queue_id = ` + queueIDSQL + ` AND m.id > $2
-ORDER BY m.id LIMIT $3 OFFSET $4`
-	listByStatusSQL = `
-SELECT ` + previewColumns + ` FROM {schema}.message m
-WHERE m.queue_id = ` + queueIDSQL + ` AND m.id > $2 AND m.status = $5
-ORDER BY m.id LIMIT $3 OFFSET $4`
-)
+// A page is made of the first messages of each source, so that each walks its own index in id order. A source is the
+// table message or a segment of the log, and for each status there is a statement of its own.
+const pageSQL = ` ORDER BY id LIMIT $3`
+
+func otherSourceSQL(status message.Status) string {
+	where := ""
+	if status != "" {
+		where = " AND m.status = '" + string(status) + "'"
+	}
+	return `SELECT ` + previewColumns + ` FROM {schema}.message m
+WHERE m.queue_id = ` + queueIDSQL + ` AND m.id > $2` + where + pageSQL
+}
+
+// reachedSQL is the cursor of the queue in a segment: later ids are pending.
+const reachedSQL = `(SELECT coalesce((
+    SELECT last FROM {claim} WHERE queue_id = ` + queueIDSQL + ` ORDER BY first DESC LIMIT 1), 0))`
+
+// leasedLately bounds for how long an expired lease may wait for the sweep and still be listed as being processed.
+const leasedLately = "interval '1 minute'"
+
+func logSourceSQL(status message.Status) string {
+	where := `WHERE l.queue_id = ` + queueIDSQL + ` AND l.id > $2 AND x.moved IS NOT TRUE`
+	switch status {
+	case message.Pending:
+		where += ` AND l.id > ` + reachedSQL
+	case message.Succeeded:
+		return `SELECT ` + logPreviewColumns + ` FROM {closed} x
+CROSS JOIN ` + fmt.Sprintf(loggedSQL, "x.queue_id", "x.id") + `
+CROSS JOIN ` + fmt.Sprintf(coveringSQL, "x.queue_id", "x.id") + `
+WHERE x.queue_id = ` + queueIDSQL + ` AND x.id > $2 AND NOT x.moved ORDER BY x.id LIMIT $3`
+	case message.Processing:
+		// The few claims that are not over, rather than the many messages that are.
+		return `SELECT ` + logPreviewColumns + ` FROM {claim} c CROSS JOIN LATERAL (
+    SELECT * FROM {log} k WHERE k.queue_id = c.queue_id AND k.id BETWEEN c.first AND c.last OFFSET 0
+) l
+LEFT JOIN LATERAL (SELECT * FROM {closed} k WHERE k.queue_id = l.queue_id AND k.id = l.id OFFSET 0) x ON true
+WHERE c.queue_id = ` + queueIDSQL + ` AND c.expires_at > now() - ` + leasedLately + ` AND l.id > $2 AND x.id IS NULL
+ORDER BY l.id LIMIT $3`
+	case message.Dead:
+		return "" // The log has none.
+	}
+	return `SELECT ` + logPreviewColumns + logFromSQL + ` ` + where + ` ORDER BY l.id LIMIT $3`
+}
+
+// listSQL is the statement that lists messages of a status, or of all, from the table message and some segments.
+func listSQL(status message.Status, live segments) string {
+	parts := []string{"SELECT * FROM (" + otherSourceSQL(status) + ") m"}
+	if status != message.Dead {
+		for _, seg := range live {
+			parts = append(parts, "SELECT * FROM ("+slotTables(logSourceSQL(status), seg.slot)+") m")
+		}
+	}
+	return strings.Join(parts, " UNION ALL ") + pageSQL + ` OFFSET $4`
+}
 
 // List implements Engine.
 func (s *Store) List(ctx context.Context, queue string, params ListParams) (Page, error) {
 	ctx, cancel := s.bound(ctx)
 	defer cancel()
-	statement, args := listSQL, []any{queue, params.AfterID, params.Limit + 1, params.Offset}
-	if params.Status != "" {
-		statement, args = listByStatusSQL, append(args, string(params.Status))
+	live, err := s.reloadSegments(ctx)
+	if err != nil {
+		return Page{}, fmt.Errorf("list messages: %w", err)
 	}
-	rows, err := collect(ctx, s.pool, messageOf(queue), s.sql(statement), args...)
+	if seg, ok := live.of(params.AfterID); ok {
+		live = live.from(seg.no)
+	}
+	rows, err := collect(ctx, s.pool, messageOf(queue), s.sql(listSQL(params.Status, live)),
+		queue, params.AfterID, params.Limit+params.Offset+1, params.Offset)
 	if err != nil {
 		return Page{}, fmt.Errorf("list messages: %w", err)
 	}

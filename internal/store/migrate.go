@@ -207,8 +207,19 @@ func (m migrator) apply(ctx context.Context, next migration) error {
 }
 
 // schemaTables are what a migrated schema must hold.
-var schemaTables = []string{
+var schemaTables = tablesOf(
 	"attempt", "depth", "depth_delta", "message", "queue", "replay", "replay_item", "replay_run", "schema_migration",
+	"segment",
+)
+
+// tablesOf adds the tables of the log.
+func tablesOf(tables ...string) []string {
+	for slot := range slots {
+		for _, table := range []string{"log", "claim", "closed", "delta"} {
+			tables = append(tables, table+"_"+strconv.Itoa(slot))
+		}
+	}
+	return tables
 }
 
 // validate proves that the schema is whole: all migrations recorded as embedded, all tables there.

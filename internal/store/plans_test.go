@@ -35,7 +35,12 @@ func TestHotStatementsTouchFewPages(t *testing.T) {
 	}
 	d.exec(t, "VACUUM ANALYZE")
 	id := scalar[int64](t, t.Context(), d.raw, "SELECT max(id) FROM deadletter.message WHERE status = 'dead'")
-	for name, statement := range d.HotStatements(orders, id) {
+	logged := scalar[int64](t, t.Context(), d.raw, "SELECT max(id) FROM deadletter.log_0")
+	statements, err := d.HotStatements(t.Context(), orders, id, logged)
+	if err != nil {
+		t.Fatalf("list statements: %v", err)
+	}
+	for name, statement := range statements {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			if pages := d.pages(t, statement); pages > maxPages {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -43,35 +44,57 @@ func (t *settingsScan) settings() message.Settings {
 	return settings
 }
 
-// depthSQL is the depth of queue q: counters plus what was appended since, and one index probe for each age.
-const depthSQL = `
+// depthSQL is the depth of queue q: counters plus what was appended since, and one index probe for each age in each
+// place that may hold the oldest.
+func depthSQL(live segments) string {
+	heads := []string{`(SELECT m.ready_at FROM {schema}.message m
+        WHERE m.queue_id = q.id AND m.status = 'pending' AND m.ready_at <= now() ORDER BY m.ready_at, m.id LIMIT 1)`}
+	for _, seg := range live {
+		heads = append(heads, slotTables(`(SELECT l.created_at FROM {log} l
+        WHERE l.queue_id = q.id AND l.id > coalesce((SELECT last FROM {claim} k WHERE k.queue_id = q.id
+            ORDER BY first DESC LIMIT 1), 0) ORDER BY l.id LIMIT 1)`, seg.slot))
+	}
+	return `
     coalesce(d.pending, 0) + coalesce(x.pending, 0), coalesce(d.processing, 0) + coalesce(x.processing, 0),
     coalesce(d.succeeded, 0) + coalesce(x.succeeded, 0), coalesce(d.dead, 0) + coalesce(x.dead, 0),
-    (SELECT m.ready_at FROM {schema}.message m WHERE m.queue_id = q.id AND m.status = 'pending' AND m.ready_at <= now()
-     ORDER BY m.ready_at, m.id LIMIT 1),
+    CASE WHEN coalesce(d.pending, 0) + coalesce(x.pending, 0) > 0 THEN least(` + strings.Join(heads, ", ") + `) END,
     (SELECT m.dead_at FROM {schema}.message m WHERE m.queue_id = q.id AND m.status = 'dead'
      ORDER BY m.dead_at, m.id LIMIT 1),
     now()`
+}
 
-const depthFromSQL = `
+func depthFromSQL(live segments) string {
+	deltas := []string{"SELECT * FROM {schema}.depth_delta"}
+	for _, seg := range live {
+		deltas = append(deltas, slotTables("SELECT * FROM {delta}", seg.slot))
+	}
+	return `
 FROM {schema}.queue q
 LEFT JOIN {schema}.depth d ON d.queue_id = q.id
 LEFT JOIN (
     SELECT queue_id, sum(pending)::bigint AS pending, sum(processing)::bigint AS processing,
         sum(succeeded)::bigint AS succeeded, sum(dead)::bigint AS dead
-    FROM {schema}.depth_delta GROUP BY queue_id
+    FROM (` + strings.Join(deltas, " UNION ALL ") + `) delta GROUP BY queue_id
 ) x ON x.queue_id = q.id`
+}
 
-const (
-	queueInfoSQL = `
+func queueInfoSQL(live segments) string {
+	return `
 SELECT q.name, coalesce(q.owner_namespace, ''), coalesce(q.owner_name, ''), q.created_at, ` + queueColumns + `, ` +
-		depthSQL + depthFromSQL
-	oneQueueSQL   = queueInfoSQL + ` WHERE q.name = $1`
-	queuePageSQL  = queueInfoSQL + ` WHERE q.name > $1 ORDER BY q.name LIMIT $2`
-	allDepthsSQL  = `SELECT q.name, ` + depthSQL + depthFromSQL
-	queueOwnerSQL = `
+		depthSQL(live) + depthFromSQL(live)
+}
+
+func oneQueueSQL(live segments) string { return queueInfoSQL(live) + ` WHERE q.name = $1` }
+func queuePageSQL(live segments) string {
+	return queueInfoSQL(live) + ` WHERE q.name > $1 ORDER BY q.name LIMIT $2`
+}
+
+func allDepthsSQL(live segments) string {
+	return `SELECT q.name, ` + depthSQL(live) + depthFromSQL(live)
+}
+
+const queueOwnerSQL = `
 SELECT id, coalesce(owner_namespace, ''), coalesce(owner_name, '') FROM {schema}.queue WHERE name = $1`
-)
 
 func depthTargets(d *Depth) []any {
 	return []any{&d.Pending, &d.Processing, &d.Succeeded, &d.Dead, &d.OldestReadyAt, &d.OldestDeadAt, &d.ObservedAt}
@@ -100,7 +123,11 @@ func scanQueueInfo(row pgx.CollectableRow) (QueueInfo, error) {
 func (s *Store) Queue(ctx context.Context, name string) (QueueInfo, error) {
 	ctx, cancel := s.bound(ctx)
 	defer cancel()
-	infos, err := collect(ctx, s.pool, scanQueueInfo, s.sql(oneQueueSQL), name)
+	live, err := s.reloadSegments(ctx)
+	if err != nil {
+		return QueueInfo{}, fmt.Errorf("read queue: %w", err)
+	}
+	infos, err := collect(ctx, s.pool, scanQueueInfo, s.sql(oneQueueSQL(live)), name)
 	switch {
 	case err != nil:
 		return QueueInfo{}, fmt.Errorf("read queue: %w", err)
@@ -115,7 +142,11 @@ func (s *Store) Queue(ctx context.Context, name string) (QueueInfo, error) {
 func (s *Store) Queues(ctx context.Context, afterName string, limit int) ([]QueueInfo, error) {
 	ctx, cancel := s.bound(ctx)
 	defer cancel()
-	infos, err := collect(ctx, s.pool, scanQueueInfo, s.sql(queuePageSQL), afterName, limit)
+	live, err := s.reloadSegments(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("list queues: %w", err)
+	}
+	infos, err := collect(ctx, s.pool, scanQueueInfo, s.sql(queuePageSQL(live)), afterName, limit)
 	if err != nil {
 		return nil, fmt.Errorf("list queues: %w", err)
 	}
@@ -126,8 +157,12 @@ func (s *Store) Queues(ctx context.Context, afterName string, limit int) ([]Queu
 func (s *Store) Depths(ctx context.Context) (map[string]Depth, error) {
 	ctx, cancel := s.bound(ctx)
 	defer cancel()
+	live, err := s.reloadSegments(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("read depths: %w", err)
+	}
 	depths := map[string]Depth{}
-	_, err := collect(ctx, s.pool, func(row pgx.CollectableRow) (struct{}, error) {
+	_, err = collect(ctx, s.pool, func(row pgx.CollectableRow) (struct{}, error) {
 		var (
 			name  string
 			depth Depth
@@ -136,7 +171,7 @@ func (s *Store) Depths(ctx context.Context) (map[string]Depth, error) {
 		depth.normalise()
 		depths[name] = depth
 		return struct{}{}, err //nolint:wrapcheck // wrapped below
-	}, s.sql(allDepthsSQL))
+	}, s.sql(allDepthsSQL(live)))
 	if err != nil {
 		return nil, fmt.Errorf("read depths: %w", err)
 	}

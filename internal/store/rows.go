@@ -23,8 +23,11 @@ const messageColumns = `m.id, m.payload, octet_length(m.payload), m.headers, m.s
 const PreviewBytes = 64 << 10
 
 // previewColumns is messageColumns with the payload cut to PreviewBytes.
-var previewColumns = strings.Replace(messageColumns, "m.payload,",
-	"substring(m.payload from 1 for "+strconv.Itoa(PreviewBytes)+"),", 1)
+var previewColumns = strings.Replace(messageColumns, "m.payload,", previewSQL("m.payload")+",", 1)
+
+func previewSQL(payload string) string {
+	return "substring(" + payload + " from 1 for " + strconv.Itoa(PreviewBytes) + ")"
+}
 
 // messageRow is a message with what only the store needs of it.
 type messageRow struct {
@@ -147,6 +150,8 @@ func decodeHeaders(encoded []byte) ([]message.Header, error) {
 	}
 	return headers, nil
 }
+
+func millisText(d time.Duration) string { return strconv.FormatInt(millis(d), 10) }
 
 func millis(d time.Duration) int64 { return d.Milliseconds() }
 

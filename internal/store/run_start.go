@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strconv"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -82,7 +81,7 @@ func (s *Store) StartRun(ctx context.Context, spec RunSpec) (run Run, created bo
 // allow gives the statements of this transaction another time limit.
 func (s *Store) allow(ctx context.Context, tx pgx.Tx, limit time.Duration) error {
 	_, err := tx.Exec(ctx, "SELECT set_config('statement_timeout', $1, true), set_config('lock_timeout', $1, true)",
-		strconv.FormatInt(millis(limit), 10))
+		millisText(limit))
 	return err //nolint:wrapcheck // wrapped by the operation
 }
 

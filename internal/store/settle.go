@@ -2,7 +2,6 @@ package store
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -33,16 +32,72 @@ SET status = 'succeeded', succeeded_at = now(), lease_token = NULL, lease_expire
 FROM first WHERE m.id = first.id
 RETURNING ` + messageColumns + `, first.place`
 
-// Succeed implements Engine.
+// Succeed implements Engine. Acknowledgements of one queue at one time go together.
 func (s *Store) Succeed(ctx context.Context, queue string, leases []LeaseRef) ([]Settled, error) {
-	ctx, cancel := s.bound(ctx)
-	defer cancel()
-	ids, tokens := leaseArgs(leases)
-	rows, err := collect(ctx, s.pool, settledOf(queue), s.sql(succeedSQL), queue, ids, tokens)
+	if len(leases) == 0 {
+		return nil, nil
+	}
+	results, err := s.succeeds.Do(ctx, queue, leases)
 	if err != nil {
 		return nil, fmt.Errorf("succeed: %w", err)
 	}
-	return s.settled(ctx, s.pool, queue, leases, rows)
+	return results, nil
+}
+
+// succeedAll finishes the messages of several calls.
+func (s *Store) succeedAll(ctx context.Context, queue string, calls [][]LeaseRef) ([][]Settled, error) {
+	ctx, cancel := s.bound(ctx)
+	defer cancel()
+	var leases []LeaseRef
+	var whole []bool
+	for _, call := range calls {
+		for _, lease := range call {
+			leases, whole = append(leases, lease), append(whole, len(call) == 1)
+		}
+	}
+	done, err := s.succeedInLog(ctx, queue, leases, whole)
+	if err == nil && len(done) < len(leases) {
+		done, err = s.succeedOthers(ctx, queue, leases, done)
+	}
+	if err != nil {
+		return nil, err
+	}
+	results, err := s.settled(ctx, s.pool, queue, leases, done)
+	if err != nil {
+		return nil, err
+	}
+	answers := make([][]Settled, len(calls))
+	for i, call := range calls {
+		answers[i], results = results[:len(call):len(call)], results[len(call):]
+	}
+	return answers, nil
+}
+
+// succeedOthers finishes messages of the table message and adds them to those that are done.
+func (s *Store) succeedOthers(ctx context.Context, queue string, leases []LeaseRef, done []settledRow,
+) ([]settledRow, error) {
+	inLog := make(map[int64]bool, len(done))
+	for i := range done {
+		inLog[done[i].ID] = true
+	}
+	var (
+		others []LeaseRef
+		places []int
+	)
+	for place, lease := range leases {
+		if !inLog[lease.ID] {
+			others, places = append(others, lease), append(places, place)
+		}
+	}
+	if len(others) == 0 {
+		return done, nil
+	}
+	ids, tokens := leaseArgs(others)
+	rows, err := acknowledge(ctx, s, settledOf(queue), s.sql(succeedSQL), queue, ids, tokens)
+	for _, row := range rows {
+		done = append(done, settledRow{row.Message, places[row.place]})
+	}
+	return done, err
 }
 
 // settledRow is a message that was settled, by the item of this place.
@@ -104,10 +159,14 @@ func (s *Store) settled(ctx context.Context, db querier, queue string, leases []
 	return results, nil
 }
 
-const refusalSQL = `
+// refusalSQL tells the states of messages in both places.
+var refusalSQL = `
 SELECT m.id, m.status = 'processing' AND m.lease_expires_at > now(), coalesce(m.lease_token::text, '')
 FROM {schema}.message m
-WHERE m.queue_id = ` + queueIDSQL + ` AND m.id = ANY ($2)`
+WHERE m.queue_id = ` + queueIDSQL + ` AND m.id = ANY ($2)
+UNION ALL ` + everySlot(`
+SELECT l.id, `+leasedSQL+` AND c.expires_at > now(), coalesce(`+logTokenSQL+`, '')`+logFromSQL+`
+WHERE l.queue_id = `+queueIDSQL+` AND l.id = ANY ($2) AND x.moved IS NOT TRUE`)
 
 // refusals returns a function that says why a lease is not held.
 func (s *Store) refusals(ctx context.Context, db querier, queue string, leases []LeaseRef,
@@ -155,11 +214,11 @@ RETURNING ` + messageColumns
 func (s *Store) Extend(ctx context.Context, queue string, lease LeaseRef, by time.Duration) (message.Message, error) {
 	ctx, cancel := s.bound(ctx)
 	defer cancel()
-	rows, err := collect(ctx, s.pool, messageOf(queue), s.sql(extendSQL), queue, lease.ID, lease.Token, millis(by))
+	m, err := s.changeLease(ctx, queue, lease, extendSQL, millis(by))
 	if err != nil {
-		return message.Message{}, fmt.Errorf("extend: %w", err)
+		return m, fmt.Errorf("extend: %w", err)
 	}
-	return s.settledOne(ctx, queue, lease, rows)
+	return m, nil
 }
 
 // A release without delay keeps its ready time, and so its place in the order. The claim is taken back from
@@ -187,20 +246,36 @@ func (s *Store) Release(ctx context.Context, queue string, lease LeaseRef, delay
 ) (message.Message, error) {
 	ctx, cancel := s.bound(ctx)
 	defer cancel()
-	rows, err := collect(ctx, s.pool, messageOf(queue), s.sql(releaseSQL),
-		queue, lease.ID, lease.Token, millis(delay), keptFirstAttempts, keptLastAttempts)
+	m, err := s.changeLease(ctx, queue, lease, releaseSQL, millis(delay), keptFirstAttempts, keptLastAttempts)
 	if err != nil {
-		return message.Message{}, fmt.Errorf("release: %w", err)
+		return m, fmt.Errorf("release: %w", err)
 	}
-	return s.settledOne(ctx, queue, lease, rows)
+	return m, nil
 }
 
-func (s *Store) settledOne(ctx context.Context, queue string, lease LeaseRef, rows []messageRow,
-) (message.Message, error) {
-	done := make([]settledRow, len(rows))
-	for i, row := range rows {
-		done[i].Message = row.Message
-	}
-	results, err := s.settled(ctx, s.pool, queue, []LeaseRef{lease}, done)
-	return results[0].Message, errors.Join(err, results[0].Err)
+// changeLease runs a statement on one leased message, which leaves the log for it.
+func (s *Store) changeLease(ctx context.Context, queue string, lease LeaseRef, statement string, args ...any,
+) (changed message.Message, err error) {
+	leases := []LeaseRef{lease}
+	args = append([]any{queue, lease.ID, lease.Token}, args...)
+	err = pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error {
+		if err := s.moveFromLog(ctx, tx, queue, leases); err != nil {
+			return err
+		}
+		rows, err := collect(ctx, tx, messageOf(queue), s.sql(statement), args...)
+		if err != nil {
+			return err
+		}
+		var done []settledRow
+		for _, row := range rows {
+			done = append(done, settledRow{Message: row.Message})
+		}
+		results, err := s.settled(ctx, tx, queue, leases, done)
+		if err != nil {
+			return err
+		}
+		changed = results[0].Message
+		return results[0].Err
+	})
+	return changed, err //nolint:wrapcheck // wrapped by the operation
 }

@@ -15,6 +15,9 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
+
+	"deadletter.dev/deadletter/internal/coalesce"
+	"deadletter.dev/deadletter/internal/message"
 )
 
 const (
@@ -31,6 +34,9 @@ type Options struct {
 	Schema string
 	// DenyUndeclaredQueues makes an enqueue to a queue that no Queue resource declares fail with ErrUndeclaredQueue.
 	DenyUndeclaredQueues bool
+	// RelaxedAcknowledgements lets an acknowledgement be answered before it is on disk: a crash of the database may undo
+	// the last moments of them, and those messages are delivered once more.
+	RelaxedAcknowledgements bool
 	// MaxConns bounds the pool; 0 means 16.
 	MaxConns int32
 	// StatementTimeout bounds every ordinary statement; 0 means 10 s.
@@ -49,9 +55,17 @@ type Store struct {
 	schema         string
 	quotedSchema   string
 	denyUndeclared bool
+	relaxedAcks    bool
 	timeout        time.Duration
 	jitter         func() float64
-	statements     sync.Map
+	// statements are the statements with the schema put in, by their text or slotStatement.
+	statements sync.Map
+	log        segmentCache
+	// What callers ask at one time goes to the database together.
+	enqueues *coalesce.Group[string, messageColumnsOf, []message.Message]
+	claims   *coalesce.Group[string, ClaimParams, []message.Message]
+	succeeds *coalesce.Group[string, []LeaseRef, []Settled]
+	sweep    sweepState
 }
 
 var _ Engine = (*Store)(nil)
@@ -93,14 +107,17 @@ func Open(ctx context.Context, options Options) (*Store, error) {
 	if jitter == nil {
 		jitter = rand.Float64
 	}
-	return &Store{
+	s := &Store{
 		pool:           pool,
 		schema:         options.Schema,
 		quotedSchema:   pgx.Identifier{options.Schema}.Sanitize(),
 		denyUndeclared: options.DenyUndeclaredQueues,
+		relaxedAcks:    options.RelaxedAcknowledgements,
 		timeout:        timeout,
 		jitter:         jitter,
-	}, nil
+	}
+	s.gather()
+	return s, nil
 }
 
 // errDatabaseURL says nothing of the URL, which holds a password that parse errors may quote.
@@ -118,6 +135,12 @@ func prepareConn(config *pgx.ConnConfig, application string, timeout time.Durati
 	params["lock_timeout"] = millis
 	params["idle_in_transaction_session_timeout"] = millis
 	params["default_transaction_isolation"] = "read committed"
+	// The tables of the log fill from nothing under plans that were made while they were empty, so a plan must not take
+	// a scan of a whole table for the cheapest way. Nor is any statement worth compiling.
+	params["enable_seqscan"] = "off"
+	params["enable_bitmapscan"] = "off"
+	params["enable_mergejoin"] = "off"
+	params["jit"] = "off"
 	if dial != nil {
 		config.DialFunc = dial
 		// The dialer decides where names lead, so none is looked up before it.

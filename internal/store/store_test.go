@@ -62,22 +62,47 @@ func openDatabase(t *testing.T, url string, options store.Options) database {
 }
 
 func (d database) fixture() storetest.Fixture {
-	return storetest.Fixture{Engine: d.Store, Elapse: d.elapse, Declare: d.declare, Reset: d.reset, Check: d.check}
+	return storetest.Fixture{
+		Engine: d.Store, Elapse: d.elapse, Declare: d.declare, Reset: d.reset, Maintain: d.maintain,
+		Check: d.check,
+	}
 }
 
 // elapse moves everything that was stored into the past.
 func (d database) elapse(t storetest.TB, by time.Duration) {
 	t.Helper()
-	d.exec(t, `UPDATE deadletter.message SET ready_at = ready_at - $1::interval,
-		lease_expires_at = lease_expires_at - $1::interval, dead_at = dead_at - $1::interval,
-		succeeded_at = succeeded_at - $1::interval`, by)
+	for _, statement := range storetest.ElapseSQL(schema) {
+		d.exec(t, statement, by)
+	}
+	d.ForgetSweeps()
 }
 
-// reset deletes rather than truncates: the depth counters are part of what is tested.
+// reset removes everything, and keeps the counters in step.
 func (d database) reset(t storetest.TB) {
 	t.Helper()
-	d.exec(t, `DELETE FROM deadletter.message`)
-	d.exec(t, `DELETE FROM deadletter.queue`)
+	for _, statement := range storetest.ResetSQL(schema) {
+		d.exec(t, statement)
+	}
+}
+
+// eager rotation opens a segment whenever the last one holds anything, and empties those before at once.
+var eager = store.Rotation{SegmentIDs: 1, SegmentAge: time.Hour, Survivors: 1_000_000}
+
+func (d database) maintain(t storetest.TB) {
+	t.Helper()
+	d.rotate(t, eager)
+	if err := d.FoldDepth(t.Context()); err != nil {
+		t.Fatalf("fold depth: %v", err)
+	}
+}
+
+func (d database) rotate(t storetest.TB, rotation store.Rotation) store.RotationResult {
+	t.Helper()
+	result, err := d.RotateLog(t.Context(), rotation)
+	if err != nil {
+		t.Fatalf("rotate log: %v", err)
+	}
+	return result
 }
 
 func (d database) declare(t storetest.TB, queue string, settings message.Settings) {
@@ -99,7 +124,7 @@ func (d database) check(t storetest.TB) {
 			var want store.Depth
 			err := d.raw.QueryRow(t.Context(), `SELECT count(*) FILTER (WHERE status = 'pending'),
 				count(*) FILTER (WHERE status = 'processing'), count(*) FILTER (WHERE status = 'succeeded'),
-				count(*) FILTER (WHERE status = 'dead') FROM deadletter.message m
+				count(*) FILTER (WHERE status = 'dead') FROM (`+storetest.MessagesSQL(schema)+`) m
 				JOIN deadletter.queue q ON q.id = m.queue_id WHERE q.name = $1`, queue).
 				Scan(&want.Pending, &want.Processing, &want.Succeeded, &want.Dead)
 			if err != nil {

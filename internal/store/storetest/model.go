@@ -26,6 +26,7 @@ func modelSettings() message.Settings {
 	settings.Backoff = message.Backoff{Initial: time.Minute, FactorPercent: 200, Max: 8 * time.Minute}
 	settings.VisibilityTimeout = modelVisibility * time.Minute
 	settings.MaxDeliveries = modelMaxDeliveries
+	settings.Retention.Succeeded, settings.Retention.Dead = 365*24*time.Hour, 365*24*time.Hour
 	return settings
 }
 
@@ -56,7 +57,8 @@ func runModel(t *testing.T, f Fixture) {
 		m := &model{f: f, messages: map[int64]*modelMessage{}}
 		rt.Repeat(map[string]func(*rapid.T){
 			"enqueue": m.enqueue, "claim": m.claim, "succeed": m.succeed, "fail": m.fail, "release": m.release,
-			"extend": m.extend, "late": m.late, "replay": m.replay, "elapse": m.elapse, "": m.compare,
+			"extend": m.extend, "late": m.late, "replay": m.replay, "elapse": m.elapse, "maintain": m.maintain,
+			"": m.compare,
 		})
 		f.Check(rt)
 	})
@@ -230,6 +232,8 @@ func (m *model) elapse(t *rapid.T) {
 		m.failed(x, order, false)
 	}
 }
+
+func (m *model) maintain(t *rapid.T) { m.f.Maintain(t) }
 
 // compare holds every message against the model.
 func (m *model) compare(t *rapid.T) {

@@ -22,6 +22,8 @@ type Fixture struct {
 	Declare func(t TB, queue string, settings message.Settings)
 	// Reset removes everything that is stored.
 	Reset func(t TB)
+	// Maintain does whatever the engine does in the background, beside ending leases, as often as it ever may.
+	Maintain func(t TB)
 	// Check fails the test unless counters equal rows and every row is whole.
 	Check func(t TB)
 }

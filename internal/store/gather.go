@@ -1,0 +1,35 @@
+package store
+
+import (
+	"context"
+	"errors"
+
+	"deadletter.dev/deadletter/internal/coalesce"
+)
+
+const (
+	// gatherMessages bounds the messages of one flush; a larger call goes alone.
+	gatherMessages = 1000
+	// gatherBytes of payload weigh as much as one message, so that a flush is at most 16 MiB.
+	gatherBytes = 16 << 10
+)
+
+// gather makes the groups in which concurrent calls on a queue go together. Enqueues and claims of a queue take turns
+// in any case; acknowledgements do not, so that the next flush is sent while one is under way.
+func (s *Store) gather() {
+	s.enqueues = coalesce.New(coalesce.Options[messageColumnsOf]{
+		MaxWeight: gatherMessages, Weight: messageColumnsOf.weight, Retry: mayBeOneCalls,
+	}, s.enqueueAll)
+	s.claims = coalesce.New(coalesce.Options[ClaimParams]{
+		MaxWeight: gatherMessages, Weight: func(p ClaimParams) int { return p.Max }, Retry: mayBeOneCalls,
+	}, s.claimAll)
+	s.succeeds = coalesce.New(coalesce.Options[[]LeaseRef]{
+		MaxWeight: gatherMessages, Weight: func(leases []LeaseRef) int { return len(leases) }, InFlight: 2,
+		Retry: mayBeOneCalls,
+	}, s.succeedAll)
+}
+
+// mayBeOneCalls reports whether an error may be the fault of one call among several, rather than of the database.
+func mayBeOneCalls(err error) bool {
+	return !IsUnavailable(err) && !errors.Is(err, context.Canceled)
+}
