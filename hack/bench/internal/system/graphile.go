@@ -33,7 +33,7 @@ const graphileProcesses = 2
 func Graphile(cache string) Kind {
 	return Kind{
 		Name: "graphile-worker",
-		About: "graphile-worker 0.16 (the last for Node 20) as two Node processes of concurrency 24; add_job, or add_jobs, " +
+		About: "graphile-worker 0.16 (the last for Node 20) as two Node processes of concurrency 8; add_job, or add_jobs, " +
 			"by SQL on a connection per client",
 		Postgres: true,
 		Window:   5_000,

@@ -22,8 +22,8 @@ events.on("job:complete", ({ job, error }) => {
 
 const runner = await run({
   connectionString: process.env.DATABASE_URL,
-  concurrency: 24,
-  maxPoolSize: 25,
+  concurrency: 8,
+  maxPoolSize: 9,
   events,
   logger: new (await import("graphile-worker")).Logger(() => (level, message) => quiet[level]?.(message)),
   taskList: { bench: async ({ body }) => tell("d" + body) },
