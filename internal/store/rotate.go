@@ -37,7 +37,7 @@ type RotationResult struct {
 const (
 	rotateLock = "rotate"
 	// scarceSlots is how many free slots are few.
-	scarceSlots = 4
+	scarceSlots = 2
 	// rotateWait bounds the waits for locks: whoever works with a segment is never kept waiting for long.
 	rotateWait = 200 * time.Millisecond
 	// countTimeout bounds the counting of a segment.

@@ -82,8 +82,8 @@ func TestRotationWithoutRoom(t *testing.T) {
 		d.mustEnqueue(t, 1)
 		d.rotate(t, strict)
 	}
-	if n := d.slotsInUse(t); n != 16 {
-		t.Fatalf("%d slots are in use, want all 16", n)
+	if n := d.slotsInUse(t); n != 8 {
+		t.Fatalf("%d slots are in use, want all 8", n)
 	}
 	claimed := 0
 	for range 30 {

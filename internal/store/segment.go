@@ -14,7 +14,7 @@ import (
 )
 
 // slots is how many sets of tables the segments of the log take turns in. Migration 4 makes them.
-const slots = 16
+const slots = 8
 
 // segment is a stretch of the log: the ids from firstID up to the next segment's, in the tables of a slot.
 type segment struct {

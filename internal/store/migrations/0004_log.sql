@@ -6,7 +6,7 @@
 -- when every message in it is closed and nothing keeps it; no statement of the data plane makes or drops a table.
 CREATE TABLE {schema}.segment (
     no        bigint      PRIMARY KEY,
-    slot      integer     NOT NULL UNIQUE CHECK (slot BETWEEN 0 AND 15),
+    slot      integer     NOT NULL UNIQUE CHECK (slot BETWEEN 0 AND 7),
     first_id  bigint      NOT NULL,
     opened_at timestamptz NOT NULL DEFAULT now()
 );
@@ -14,7 +14,7 @@ INSERT INTO {schema}.segment (no, slot, first_id) VALUES (1, 0, 1);
 
 DO $$
 BEGIN
-    FOR slot IN 0..15 LOOP
+    FOR slot IN 0..7 LOOP
         -- headers is json, not jsonb: it keeps order, duplicates and the exact text.
         EXECUTE format('CREATE TABLE {schema}.log_%1$s (
             queue_id    bigint      NOT NULL,

@@ -6,7 +6,7 @@ import (
 )
 
 // slots is how many sets of tables the log has.
-const slots = 16
+const slots = 8
 
 // ElapseSQL are statements that move everything stored in a schema into the past, by the interval in parameter $1.
 func ElapseSQL(schema string) []string {
