@@ -68,14 +68,17 @@ func (b *Bench) Close() error {
 
 func (b *Bench) ours() system.Kind { return system.Ours(b.Binary) }
 
+// wants tells whether a peer is to be run.
+func (b *Bench) wants(kind system.Kind) bool { return len(b.Only) == 0 || b.Only[kind.Name] }
+
 // row runs one system; what goes wrong with it is told in its row and at the end, and the others run all the same.
 func (b *Bench) row(
 	ctx context.Context, kind system.Kind, role report.Role,
 	run func(context.Context, system.Kind) (report.Figures, error),
 ) report.Row {
 	row := report.Row{Name: kind.Name, About: kind.About, Role: role}
-	if len(b.Only) > 0 && role == report.Peer && !b.Only[kind.Name] {
-		row.Figures.Skipped = "not asked for"
+	if ctx.Err() != nil {
+		row.Figures.Skipped = "interrupted"
 		return row
 	}
 	if kind.Missing != nil {
@@ -86,6 +89,10 @@ func (b *Bench) row(
 	}
 	b.Step("%s: start", kind.Name)
 	figures, err := run(ctx, kind)
+	if ctx.Err() != nil {
+		row.Figures.Skipped = "interrupted"
+		return row
+	}
 	if err != nil {
 		b.Say("%s: FAILED: %v", kind.Name, err)
 		b.failures = append(b.failures, fmt.Errorf("%s: %w", kind.Name, err))

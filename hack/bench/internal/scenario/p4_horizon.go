@@ -39,6 +39,9 @@ func horizon(ctx context.Context, b *Bench, result *report.Result) error {
 		{system.River, report.Peer, readerPin},
 		{system.Plain, report.Peer, readerPin},
 	} {
+		if row.role == report.Peer && !b.wants(row.kind) {
+			continue
+		}
 		added := b.row(ctx, row.kind, row.role, b.pinned(row.pin))
 		part := added.Figures.Other[keptPart]
 		if row.role != report.Peer {

@@ -16,12 +16,14 @@ func (b *Bench) peers() []system.Kind {
 	}
 }
 
-// compare runs each of the kinds and adds its row.
+// compare runs each of the kinds that is wanted and adds its row.
 func (b *Bench) compare(
 	ctx context.Context, result *report.Result, kinds []system.Kind,
 	run func(context.Context, system.Kind) (report.Figures, error),
 ) {
 	for _, kind := range kinds {
-		result.Rows = append(result.Rows, b.row(ctx, kind, report.Peer, run))
+		if b.wants(kind) {
+			result.Rows = append(result.Rows, b.row(ctx, kind, report.Peer, run))
+		}
 	}
 }

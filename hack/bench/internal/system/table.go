@@ -42,7 +42,7 @@ UPDATE job SET claimed_at = now() FROM ready WHERE job.id = ready.id RETURNING j
 // checks: no engine of that design can be faster on the machine.
 var (
 	// CeilingAppend only inserts.
-	CeilingAppend = tableKind("raw SQL, append only", "rows of a log, a row per claim, a row per "+
+	CeilingAppend = tableKind("raw append only", "rows of a log, a row per claim, a row per "+
 		"acknowledgement; claims and acknowledgements commit lazily", tableSQL{
 		schema: `
 CREATE TABLE log (pos bigint GENERATED ALWAYS AS IDENTITY (CACHE 1) PRIMARY KEY, at timestamptz NOT NULL DEFAULT now(),
@@ -64,7 +64,7 @@ SELECT pos, payload FROM m`,
 		ordered: true, lazy: true,
 	})
 	// CeilingUpdate changes rows in place.
-	CeilingUpdate = tableKind("raw SQL, two updates", "one table with status, lease and two partial indexes; claims and "+
+	CeilingUpdate = tableKind("raw two updates", "one table with status, lease and two partial indexes; claims and "+
 		"acknowledgements are updates and commit lazily", tableSQL{
 		schema: `
 CREATE TABLE message (id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, status smallint NOT NULL DEFAULT 0,
