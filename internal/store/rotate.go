@@ -10,9 +10,10 @@ import (
 
 // Rotation says when the log goes on to a new segment and what becomes of old ones.
 type Rotation struct {
-	// SegmentIDs is how many ids a segment spans at most, while there is a free slot.
+	// SegmentIDs is how many ids a segment spans at most, while half of the slots are free.
 	SegmentIDs int64
-	// SegmentAge is the greatest age of a segment that holds something.
+	// SegmentAge is the age at which a segment that holds something is full, or a slot's share of the longest time that a
+	// queue keeps succeeded messages, if that is more: all of it must fit into the slots.
 	SegmentAge time.Duration
 	// Survivors is how many messages are copied out of a segment to give its slot back; one with more stays.
 	Survivors int64
@@ -124,8 +125,9 @@ SELECT $1 + 1, (SELECT min(s) FROM generate_series(0, $2 - 1) s WHERE s NOT IN (
     nextval('{schema}.message_id_seq')
 FROM {schema}.segment current, {schema}.message_id_seq ids
 WHERE current.no = $1 AND ids.last_value >= current.first_id
-    AND (ids.last_value - current.first_id + 1 >= $3
-        OR current.opened_at <= now() - $4::bigint * interval '1 millisecond')
+    AND (ids.last_value - current.first_id + 1 >= $3 AND (SELECT count(*) FROM {schema}.segment) <= $2 / 2
+        OR current.opened_at <= now() - interval '1 millisecond' * greatest($4,
+            (SELECT max(succeeded_retention_ms) FROM {schema}.queue) / ($2 - 2)))
     AND EXISTS (SELECT FROM {log})`
 
 // open opens the next segment if it is time. Whatever was added to the current one is committed by then.

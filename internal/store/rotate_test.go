@@ -72,18 +72,26 @@ func TestRotationSurvivors(t *testing.T) {
 	}
 }
 
-// With more left than may be moved, segments stay, and when all slots are taken the last one goes on.
+// With more left than may be moved, segments stay. Full ones take half of the slots, old ones the others, and then the
+// last one goes on.
 func TestRotationWithoutRoom(t *testing.T) {
 	t.Parallel()
 	d := newDatabase(t)
 	strict := eager
 	strict.Survivors = 0
-	for range 20 {
-		d.mustEnqueue(t, 1)
-		d.rotate(t, strict)
+	rotations := func(pass time.Duration) int {
+		for range 10 {
+			d.mustEnqueue(t, 1)
+			d.exec(t, "UPDATE deadletter.segment SET opened_at = opened_at - $1::interval", pass)
+			d.rotate(t, strict)
+		}
+		return d.slotsInUse(t)
 	}
-	if n := d.slotsInUse(t); n != 8 {
-		t.Fatalf("%d slots are in use, want all 8", n)
+	if n := rotations(0); n != 5 {
+		t.Fatalf("full segments use %d slots, want 5", n)
+	}
+	if n := rotations(5 * time.Hour); n != 8 {
+		t.Fatalf("old segments use %d slots, want all 8", n)
 	}
 	claimed := 0
 	for range 30 {
