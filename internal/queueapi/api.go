@@ -68,7 +68,7 @@ func New(options Options) (*API, error) {
 		requireToken: options.RequireLeaseToken,
 		guard:        options.Guard,
 		now:          now,
-		hub:          newHub(jitter),
+		hub:          newHub(jitter, options.Backend.ReadyQueues),
 		bodies:       newBudget(limits.maxEnqueueBytes()),
 		slots:        make(slots, limits.MaxConcurrentRequests),
 		reads:        make(slots, maxReads(options.Backend.PoolStats().Max)),

@@ -21,6 +21,8 @@ type Backend interface {
 	Queues(ctx context.Context, afterName string, limit int) ([]store.QueueInfo, error)
 	// Queue returns one queue.
 	Queue(ctx context.Context, name string) (store.QueueInfo, error)
+	// ReadyQueues returns those of the named queues that have something to claim now.
+	ReadyQueues(ctx context.Context, names []string) ([]string, error)
 
 	Maintainer
 	Prober

@@ -93,7 +93,7 @@ func TestLoopsAskForMoreAfterAFullSlice(t *testing.T) {
 	t.Parallel()
 	m := &maintenance{
 		backend: fullSlices{},
-		metrics: newMetrics(prometheus.NewRegistry(), nil, newHub(func() float64 { return 0 }), "test"),
+		metrics: newMetrics(prometheus.NewRegistry(), nil, newHub(func() float64 { return 0 }, nil), "test"),
 	}
 	got := map[string]bool{}
 	for _, l := range m.loops() {

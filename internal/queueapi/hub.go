@@ -2,34 +2,43 @@ package queueapi
 
 import (
 	"container/list"
+	"context"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 )
 
-// backstop is how often a queue that somebody waits for is looked at without a wake-up: it bounds the wait for messages
-// that become ready by themselves, or through another process.
-const backstop = 400 * time.Millisecond
+const (
+	// backstop is how often the queues that somebody waits for are looked at without a wake-up, all of them at once: it
+	// bounds the wait for messages that become ready by themselves, or through another process.
+	backstop = 400 * time.Millisecond
+	// lookTimeout bounds one look.
+	lookTimeout = 5 * time.Second
+)
 
 // hub wakes long polls. Changes that this process makes wake the waiters of the queue at once; everything else is found
-// by the backstop, which wakes one waiter per queue, however many there are.
+// by the backstop, which asks which of the queues have something ready, in one statement however many there are, and
+// wakes one waiter of each of those. So a waiter of an idle queue costs next to nothing.
 //
 // A wake-up is a hint that there may be one more message. It is never lost: a waiter that leaves without having acted
 // on its hint passes it on, and one that found as much as it asked for hints at the rest.
 type hub struct {
 	jitter func() float64
+	// ready returns those of the queues that have something to claim.
+	ready  func(ctx context.Context, queues []string) ([]string, error)
 	closed chan struct{}
 
 	mu      sync.Mutex
 	isShut  bool
 	waiting int
+	// looking is set from the first waiter on until a look finds none.
+	looking bool
 	queues  map[string]*waitList
 }
 
 // waitList is the waiters of one queue, first come first.
-type waitList struct {
-	waiters *list.List
-	timer   *time.Timer
-}
+type waitList struct{ waiters *list.List }
 
 // waiter is one long poll.
 type waiter struct {
@@ -41,8 +50,8 @@ type waiter struct {
 	hinted bool
 }
 
-func newHub(jitter func() float64) *hub {
-	return &hub{jitter: jitter, closed: make(chan struct{}), queues: map[string]*waitList{}}
+func newHub(jitter func() float64, ready func(context.Context, []string) ([]string, error)) *hub {
+	return &hub{jitter: jitter, ready: ready, closed: make(chan struct{}), queues: map[string]*waitList{}}
 }
 
 // join adds a waiter. It must be called before the claim whose emptiness is waited out, so that no message slips
@@ -54,8 +63,11 @@ func (h *hub) join(queue string) *waiter {
 	waiting := h.queues[queue]
 	if waiting == nil {
 		waiting = &waitList{waiters: list.New()}
-		waiting.timer = time.AfterFunc(h.period(), func() { h.lookAgain(queue, waiting) })
 		h.queues[queue] = waiting
+	}
+	if !h.looking {
+		h.looking = true
+		time.AfterFunc(h.period(), h.look)
 	}
 	w.element = waiting.waiters.PushBack(w)
 	h.waiting++
@@ -70,7 +82,6 @@ func (h *hub) leave(w *waiter, more bool) {
 	waiting.waiters.Remove(w.element)
 	h.waiting--
 	if waiting.waiters.Len() == 0 {
-		waiting.timer.Stop()
 		delete(h.queues, w.queue)
 		return
 	}
@@ -116,17 +127,34 @@ func (l *waitList) hint(n int) {
 	}
 }
 
-// lookAgain is the backstop of one queue.
-func (h *hub) lookAgain(queue string, waiting *waitList) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.queues[queue] == waiting {
-		waiting.hint(1)
-		waiting.timer.Reset(h.period())
+// look is the backstop. When the database does not answer, nobody is woken: there is another look.
+func (h *hub) look() {
+	queues := h.waitedFor()
+	if len(queues) == 0 {
+		return
 	}
+	ctx, cancel := context.WithTimeout(context.Background(), lookTimeout) //nolint:forbidigo // it belongs to no request
+	defer cancel()
+	if ready, err := h.ready(ctx, queues); err == nil {
+		for _, queue := range ready {
+			h.wake(queue, 1)
+		}
+	}
+	time.AfterFunc(h.period(), h.look)
 }
 
-// period spreads the backstops of the queues over ±25 %.
+// waitedFor returns the queues that somebody waits for. When there are none, looking ends.
+func (h *hub) waitedFor() []string {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.looking = len(h.queues) > 0 && !h.isShut
+	if !h.looking {
+		return nil
+	}
+	return slices.Collect(maps.Keys(h.queues))
+}
+
+// period spreads the looks of several processes over ±25 %.
 func (h *hub) period() time.Duration {
 	const least, spread = 0.75, 0.5
 	return time.Duration((least + spread*h.jitter()) * float64(backstop))

@@ -1,9 +1,14 @@
 package queueapi
 
 import (
+	"context"
+	"errors"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/google/go-cmp/cmp"
 )
 
 func middle() float64 { return 0.5 }
@@ -19,7 +24,7 @@ func hinted(w *waiter) bool {
 
 func TestHintsGoToWaitersInTurn(t *testing.T) {
 	t.Parallel()
-	h := newHub(middle)
+	h := newHub(middle, everyQueue)
 	first, second, other := h.join("a"), h.join("a"), h.join("b")
 	h.wake("a", 1)
 	h.wake("a", 1)
@@ -43,7 +48,7 @@ func TestHintsGoToWaitersInTurn(t *testing.T) {
 
 func TestHintsAreNotLost(t *testing.T) {
 	t.Parallel()
-	h := newHub(middle)
+	h := newHub(middle, everyQueue)
 	first, second, third := h.join("a"), h.join("a"), h.join("a")
 	h.wake("a", 1)
 	h.leave(first, false)
@@ -59,10 +64,42 @@ func TestHintsAreNotLost(t *testing.T) {
 	h.leave(third, false)
 }
 
+// everyQueue is a database in which every queue has something ready, for ever.
+func everyQueue(_ context.Context, queues []string) ([]string, error) { return queues, nil }
+
+func TestBackstopAsksOnceForAllQueues(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var asked [][]string
+		h := newHub(middle, func(_ context.Context, queues []string) ([]string, error) {
+			slices.Sort(queues)
+			if asked = append(asked, queues); len(asked) == 1 {
+				return nil, errors.New("the database is away")
+			}
+			return []string{"b"}, nil
+		})
+		a, b := h.join("a"), h.join("b")
+		time.Sleep(2*backstop + time.Millisecond) //nolint:forbidigo // the bubble's clock
+		synctest.Wait()
+		if hinted(a) || !hinted(b) {
+			t.Error("the waiter of the ready queue was not woken, or another was")
+		}
+		if diff := cmp.Diff([][]string{{"a", "b"}, {"a", "b"}}, asked); diff != "" {
+			t.Error(diff)
+		}
+		h.leave(a, false)
+		h.leave(b, false)
+		time.Sleep(time.Hour) //nolint:forbidigo // nobody waits, nobody asks
+		if len(asked) != 2 {
+			t.Errorf("asked %d times", len(asked))
+		}
+	})
+}
+
 func TestBackstopWakesOneWaiterPerQueue(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		h := newHub(middle)
+		h := newHub(middle, everyQueue)
 		first, second, other := h.join("a"), h.join("a"), h.join("b")
 		time.Sleep(backstop + time.Millisecond) //nolint:forbidigo // the bubble's clock
 		synctest.Wait()
@@ -85,7 +122,7 @@ func TestBackstopWakesOneWaiterPerQueue(t *testing.T) {
 func TestWakeAfterADelay(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		h := newHub(middle)
+		h := newHub(middle, everyQueue)
 		w := h.join("a")
 		h.wakeAfter("a", 100*time.Millisecond)
 		h.wakeAfter("a", time.Hour)
@@ -101,7 +138,7 @@ func TestWakeAfterADelay(t *testing.T) {
 
 func TestCloseIsIdempotent(t *testing.T) {
 	t.Parallel()
-	h := newHub(middle)
+	h := newHub(middle, everyQueue)
 	h.close()
 	h.close()
 	select {

@@ -1,0 +1,38 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// readyQueuesSQL is one index probe for each place that may hold a ready message of a queue.
+func readyQueuesSQL(live segments) string {
+	places := []string{`EXISTS (SELECT FROM {schema}.message m
+    WHERE m.queue_id = q.id AND m.status = 'pending' AND m.ready_at <= now())`}
+	for _, seg := range live {
+		places = append(places, slotTables(`EXISTS (SELECT FROM {log} l WHERE l.queue_id = q.id AND l.id > coalesce((
+        SELECT last FROM {claim} k WHERE k.queue_id = q.id ORDER BY first DESC LIMIT 1), 0))`, seg.slot))
+	}
+	return `
+SELECT q.name FROM unnest($1::text[]) AS waited (name)
+CROSS JOIN LATERAL (SELECT * FROM {schema}.queue k WHERE k.name = waited.name OFFSET 0) q
+WHERE q.state = 'Active' AND (` + strings.Join(places, " OR ") + ")"
+}
+
+// ReadyQueues returns those of the named queues that have something to claim now.
+func (s *Store) ReadyQueues(ctx context.Context, names []string) ([]string, error) {
+	ctx, cancel := s.bound(ctx)
+	defer cancel()
+	live, err := s.reloadSegments(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("look for ready queues: %w", err)
+	}
+	ready, err := collect(ctx, s.pool, pgx.RowTo[string], s.sql(readyQueuesSQL(live)), names)
+	if err != nil {
+		return nil, fmt.Errorf("look for ready queues: %w", err)
+	}
+	return ready, nil
+}
