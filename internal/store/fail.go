@@ -68,48 +68,68 @@ func scanLeased(row pgx.CollectableRow) (leased, error) {
 	return l, nil
 }
 
-// Fail implements Engine.
+// Fail implements Engine. Failures in one queue at one time go together.
 func (s *Store) Fail(ctx context.Context, queue string, failures []FailedLease) ([]Settled, error) {
-	leases := make([]LeaseRef, len(failures))
-	reports := make([]message.Report, len(failures))
+	if len(failures) == 0 {
+		return nil, nil
+	}
+	prepared := make([]FailedLease, len(failures))
 	for i, failure := range failures {
-		leases[i], reports[i] = failure.LeaseRef, failure.Report.Prepare()
+		prepared[i] = FailedLease{failure.LeaseRef, failure.Report.Prepare()}
+	}
+	results, err := s.fails.Do(ctx, queue, prepared)
+	if err != nil {
+		return nil, fmt.Errorf("fail: %w", err)
+	}
+	return results, nil
+}
+
+// failAll records the failures of several calls.
+func (s *Store) failAll(ctx context.Context, queue string, calls [][]FailedLease) ([][]Settled, error) {
+	failures := slices.Concat(calls...)
+	leases := make([]LeaseRef, len(failures))
+	for i, failure := range failures {
+		leases[i] = failure.LeaseRef
 	}
 	var results []Settled
 	err := s.inTx(ctx, func(ctx context.Context, tx pgx.Tx) error {
 		if err := s.moveFromLog(ctx, tx, queue, leases); err != nil {
 			return err
 		}
-		ids, tokens := leaseArgs(leases)
-		held, err := collect(ctx, tx, scanLeased, s.sql(lockHeldSQL), queue, ids, tokens)
+		done, err := s.judge(ctx, tx, queue, leases, failures)
 		if err != nil {
 			return err
-		}
-		// Of several items that hold one message the first counts.
-		held = slices.CompactFunc(held, func(a, b leased) bool { return a.ID == b.ID })
-		verdicts := make([]judged, len(held))
-		places := make(map[int64]int, len(held))
-		for i, l := range held {
-			places[l.ID] = int(l.place) - 1
-			verdict := l.settings.Fail(l.Message, reports[places[l.ID]], l.now, s.jitter())
-			verdicts[i] = judged{l, message.OutcomeFailed, verdict}
-		}
-		rows, err := s.applyVerdicts(ctx, tx, verdicts)
-		if err != nil {
-			return err
-		}
-		done := make([]settledRow, len(rows))
-		for i, row := range rows {
-			row.Queue = queue
-			done[i] = settledRow{row.Message, places[row.ID]}
 		}
 		results, err = s.settled(ctx, tx, queue, leases, done)
 		return err
 	})
+	return deal(results, calls), err
+}
+
+// judge decides on the failures whose lease is held.
+func (s *Store) judge(ctx context.Context, tx pgx.Tx, queue string, leases []LeaseRef, failures []FailedLease,
+) ([]settledRow, error) {
+	ids, tokens := leaseArgs(leases)
+	held, err := collect(ctx, tx, scanLeased, s.sql(lockHeldSQL), queue, ids, tokens)
 	if err != nil {
-		return nil, fmt.Errorf("fail: %w", err)
+		return nil, err
 	}
-	return results, nil
+	// Of several items that hold one message the first counts.
+	held = slices.CompactFunc(held, func(a, b leased) bool { return a.ID == b.ID })
+	verdicts := make([]judged, len(held))
+	places := make(map[int64]int, len(held))
+	for i, l := range held {
+		places[l.ID] = int(l.place) - 1
+		verdict := l.settings.Fail(l.Message, failures[places[l.ID]].Report, l.now, s.jitter())
+		verdicts[i] = judged{l, message.OutcomeFailed, verdict}
+	}
+	rows, err := s.applyVerdicts(ctx, tx, verdicts)
+	done := make([]settledRow, len(rows))
+	for i, row := range rows {
+		row.Queue = queue
+		done[i] = settledRow{row.Message, places[row.ID]}
+	}
+	return done, err
 }
 
 // ExpireLeases implements Engine.

@@ -10,6 +10,8 @@ import (
 const (
 	// gatherMessages bounds the messages of one flush; a larger call goes alone.
 	gatherMessages = 1000
+	// gatherFailures bounds the failures of one flush, which come with their texts.
+	gatherFailures = 200
 	// gatherBytes of payload weigh as much as one message, so that a flush is at most 16 MiB.
 	gatherBytes = 16 << 10
 )
@@ -27,6 +29,11 @@ func (s *Store) gather() {
 		MaxWeight: gatherMessages, Weight: func(leases []LeaseRef) int { return len(leases) }, InFlight: 2,
 		Retry: mayBeOneCalls,
 	}, s.succeedAll)
+	// A message's failure is a few statements and one flush, which many share as well as one.
+	s.fails = coalesce.New(coalesce.Options[[]FailedLease]{
+		MaxWeight: gatherFailures, Weight: func(failures []FailedLease) int { return len(failures) }, InFlight: 2,
+		Retry: mayBeOneCalls,
+	}, s.failAll)
 }
 
 // mayBeOneCalls reports whether an error may be the fault of one call among several, rather than of the database.

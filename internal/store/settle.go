@@ -63,14 +63,19 @@ func (s *Store) succeedAll(ctx context.Context, queue string, calls [][]LeaseRef
 		return nil, err
 	}
 	results, err := s.settled(ctx, s.pool, queue, leases, done)
-	if err != nil {
-		return nil, err
+	return deal(results, calls), err
+}
+
+// deal gives each call the results of its items.
+func deal[T any](results []Settled, calls [][]T) [][]Settled {
+	if len(results) == 0 {
+		return nil
 	}
 	answers := make([][]Settled, len(calls))
 	for i, call := range calls {
 		answers[i], results = results[:len(call):len(call)], results[len(call):]
 	}
-	return answers, nil
+	return answers
 }
 
 // succeedOthers finishes messages of the table message and adds them to those that are done.

@@ -65,6 +65,7 @@ type Store struct {
 	enqueues *coalesce.Group[string, messageColumnsOf, []message.Message]
 	claims   *coalesce.Group[string, ClaimParams, []message.Message]
 	succeeds *coalesce.Group[string, []LeaseRef, []Settled]
+	fails    *coalesce.Group[string, []FailedLease, []Settled]
 	sweep    sweepState
 }
 
