@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"errors"
+	"strconv"
 	"time"
 
 	"deadletter.dev/deadletter/internal/message"
@@ -18,6 +19,10 @@ var (
 	ErrStaleLease = errors.New("lease token is stale")
 	// ErrNotDead is returned when a replay asks for a message that is not dead.
 	ErrNotDead = errors.New("message is not dead")
+	// ErrKeyReused is matched by every *KeyReusedError.
+	ErrKeyReused = errors.New("key was used for other messages")
+	// ErrNoLongerKept is returned for a key whose messages were accepted before and are not kept any more.
+	ErrNoLongerKept = errors.New("messages accepted under this key are no longer kept")
 	// ErrUndeclaredQueue is returned by an enqueue to a queue that nobody declared, where the Broker denies that.
 	ErrUndeclaredQueue = errors.New("queue is not declared")
 )
@@ -27,6 +32,9 @@ var (
 type Engine interface {
 	// Enqueue accepts all messages or none, in order, and returns them as stored. The queue comes into being if need be.
 	Enqueue(ctx context.Context, queue string, messages []NewMessage) ([]message.Message, error)
+	// EnqueueOnce is Enqueue for messages under keys: what was accepted under a key within KeyWindow is not accepted again,
+	// and is returned as it is now. All is accepted or nothing. Other messages under a known key are ErrKeyReused.
+	EnqueueOnce(ctx context.Context, queue string, requests []KeyedMessages) ([]Accepted, error)
 	// Claim leases up to params.Max ready messages, first ready first. An unknown or paused queue gives none.
 	Claim(ctx context.Context, queue string, params ClaimParams) ([]message.Message, error)
 	// Succeed finishes leased messages; of several, the contents are left out of the results. Each lease is settled or
@@ -57,6 +65,36 @@ type NewMessage struct {
 	// Delay holds the message back, 0 to message.MaxDelay.
 	Delay time.Duration
 }
+
+// KeyWindow is for how long a key is remembered.
+const KeyWindow = 24 * time.Hour
+
+// KeyedMessages are messages to accept once under a key of the producer's, 1 to 255 bytes. Without a key they are
+// accepted in any case.
+type KeyedMessages struct {
+	Key      string
+	Messages []NewMessage
+}
+
+// Accepted is what was accepted under a key: now, or before.
+type Accepted struct {
+	Messages []message.Message
+	// Before says that an earlier request was accepted, and this one changed nothing.
+	Before bool
+}
+
+// KeyReusedError says that a key was used before for other messages. It matches ErrKeyReused.
+type KeyReusedError struct {
+	// Request is the position of the request whose key it is.
+	Request int
+}
+
+func (e *KeyReusedError) Error() string {
+	return "the key of request " + strconv.Itoa(e.Request) + " was used for other messages"
+}
+
+// Is matches ErrKeyReused.
+func (e *KeyReusedError) Is(target error) bool { return target == ErrKeyReused }
 
 // ClaimParams is what a claim asks for.
 type ClaimParams struct {

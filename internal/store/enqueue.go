@@ -66,7 +66,7 @@ func (s *Store) Enqueue(ctx context.Context, queue string, messages []NewMessage
 	if columns.delayed {
 		ctx, cancel := s.bound(ctx)
 		defer cancel()
-		stored, err = s.insertOrCreate(ctx, queue, columns, s.insertLater)
+		stored, err = s.insertOrCreate(ctx, s.pool, queue, columns, s.insertLater)
 	} else {
 		stored, err = s.enqueues.Do(ctx, queue, columns)
 	}
@@ -84,7 +84,7 @@ func (s *Store) enqueueAll(ctx context.Context, queue string, calls []messageCol
 	for _, call := range calls[1:] {
 		all = all.with(call)
 	}
-	stored, err := s.insertOrCreate(ctx, queue, all, s.insertIntoLog)
+	stored, err := s.insertOrCreate(ctx, s.pool, queue, all, s.insertIntoLog)
 	if err != nil {
 		return nil, err
 	}
@@ -96,11 +96,11 @@ func (s *Store) enqueueAll(ctx context.Context, queue string, calls []messageCol
 }
 
 // insertOrCreate inserts, and creates the queue if it is not there.
-func (s *Store) insertOrCreate(ctx context.Context, queue string, columns messageColumnsOf, insert inserter,
+func (s *Store) insertOrCreate(ctx context.Context, db sender, queue string, columns messageColumnsOf, insert inserter,
 ) ([]message.Message, error) {
-	stored, err := insert(ctx, queue, columns, false)
+	stored, err := insert(ctx, db, queue, columns, false)
 	if err == nil && len(stored) == 0 && !s.denyUndeclared {
-		stored, err = insert(ctx, queue, columns, true)
+		stored, err = insert(ctx, db, queue, columns, true)
 	}
 	if err == nil && len(stored) == 0 {
 		return nil, ErrUndeclaredQueue
@@ -108,21 +108,26 @@ func (s *Store) insertOrCreate(ctx context.Context, queue string, columns messag
 	return stored, err
 }
 
+// sender is a pool or a transaction.
+type sender interface {
+	SendBatch(ctx context.Context, batch *pgx.Batch) pgx.BatchResults
+}
+
 // inserter puts messages into a queue. With create it also makes the queue, with the default settings, unless it is
 // there: under the queue's lock nobody can delete it before it has its messages.
-type inserter func(ctx context.Context, queue string, c messageColumnsOf, create bool) ([]message.Message, error)
+type inserter func(ctx context.Context, db sender, queue string, c messageColumnsOf, create bool) ([]message.Message, error)
 
 // insertLater puts messages that are not ready at once into the table message.
-func (s *Store) insertLater(ctx context.Context, queue string, c messageColumnsOf, create bool,
+func (s *Store) insertLater(ctx context.Context, db sender, queue string, c messageColumnsOf, create bool,
 ) ([]message.Message, error) {
-	rows, err := insertRows(ctx, s, queue, create, messageOf(queue), s.sql(enqueueLaterSQL),
+	rows, err := insertRows(ctx, s, db, queue, create, messageOf(queue), s.sql(enqueueLaterSQL),
 		queue, c.payloads, c.headers, c.retries, c.delays, s.denyUndeclared)
 	slices.SortFunc(rows, func(a, b messageRow) int { return cmp.Compare(a.ID, b.ID) })
 	return plain(rows), err
 }
 
 // insertIntoLog puts messages that are ready at once into the current segment.
-func (s *Store) insertIntoLog(ctx context.Context, queue string, c messageColumnsOf, create bool,
+func (s *Store) insertIntoLog(ctx context.Context, db sender, queue string, c messageColumnsOf, create bool,
 ) ([]message.Message, error) {
 	live, err := s.liveSegments(ctx)
 	for {
@@ -130,7 +135,7 @@ func (s *Store) insertIntoLog(ctx context.Context, queue string, c messageColumn
 			return nil, err
 		}
 		seg := live.current()
-		rows, err := insertRows(ctx, s, queue, create, scanLogged, s.slotSQL(enqueueLogSQL, seg.slot),
+		rows, err := insertRows(ctx, s, db, queue, create, scanLogged, s.slotSQL(enqueueLogSQL, seg.slot),
 			queue, c.payloads, c.headers, c.retries, s.denyUndeclared, seg.no)
 		if err != nil {
 			return nil, err
@@ -147,13 +152,20 @@ func (s *Store) insertIntoLog(ctx context.Context, queue string, c messageColumn
 	}
 }
 
+// enqueueLockSQL takes the locks of an enqueue: the current segment stays the current one, and the queue's ids become
+// visible in order.
+const enqueueLockSQL = "SELECT pg_advisory_xact_lock_shared($1), pg_advisory_xact_lock($2)"
+
+func (s *Store) enqueueKeys(queue string) []any {
+	return []any{advisoryKey(segmentLock, s.schema), advisoryKey(queueLock(queue), s.schema)}
+}
+
 // insertRows runs an insert under the locks of the current segment and the queue, in one transaction and round trip.
-func insertRows[T any](ctx context.Context, s *Store, queue string, create bool,
+func insertRows[T any](ctx context.Context, s *Store, db sender, queue string, create bool,
 	scan func(pgx.CollectableRow) (T, error), statement string, args ...any,
 ) (rows []T, err error) {
 	batch := &pgx.Batch{}
-	batch.Queue("SELECT pg_advisory_xact_lock_shared($1), pg_advisory_xact_lock($2)",
-		advisoryKey(segmentLock, s.schema), advisoryKey(queueLock(queue), s.schema))
+	batch.Queue(enqueueLockSQL, s.enqueueKeys(queue)...)
 	if create {
 		settings := append([]any{queue}, settingsArgs(message.DefaultSettings())...)
 		batch.Queue(s.sql(createQueueSQL), settings...)
@@ -162,7 +174,7 @@ func insertRows[T any](ctx context.Context, s *Store, queue string, create bool,
 		rows, err = pgx.CollectRows(result, scan)
 		return err //nolint:wrapcheck // wrapped by the caller
 	})
-	err = s.pool.SendBatch(ctx, batch).Close()
+	err = db.SendBatch(ctx, batch).Close()
 	return rows, err //nolint:wrapcheck // wrapped by the caller
 }
 

@@ -54,6 +54,9 @@ func (s *Store) EnforceRetention(ctx context.Context, limit int) (RetentionResul
 		if err != nil {
 			return err //nolint:wrapcheck // wrapped below
 		}
+		if _, err := tx.Exec(ctx, s.sql(forgetKeysSQL), millis(KeyWindow), limit); err != nil {
+			return err //nolint:wrapcheck // wrapped below
+		}
 		result = RetentionResult{Succeeded: int(succeeded.RowsAffected()), Dead: int(dead.RowsAffected())}
 		return nil
 	})

@@ -39,7 +39,7 @@ type TB interface {
 func Run(t *testing.T, newFixture func(t *testing.T) Fixture) {
 	t.Helper()
 	groups := map[string]map[string]func(*testing.T, Fixture){
-		"Enqueue": enqueueTests, "Claim": claimTests, "Settle": settleTests, "Expire": expireTests, "Replay": replayTests,
+		"Enqueue": enqueueTests, "Once": onceTests, "Claim": claimTests, "Settle": settleTests, "Expire": expireTests, "Replay": replayTests,
 		"List": listTests, "Contention": contentionTests,
 	}
 	for group, tests := range groups {
