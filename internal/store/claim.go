@@ -36,7 +36,7 @@ func (s *Store) claimAll(ctx context.Context, queue string, calls []ClaimParams)
 	ctx, cancel := s.bound(ctx)
 	defer cancel()
 	answers := make([][]message.Message, len(calls))
-	live, err := s.liveSegments(ctx)
+	live, err := s.liveSegments(ctx, s.pool)
 	for open := newClaimants(calls, answers, false); err == nil && len(open.places) > 0; {
 		var result claimResult
 		seg := s.log.reached(queue, live)
@@ -50,7 +50,7 @@ func (s *Store) claimAll(ctx context.Context, queue string, calls []ClaimParams)
 			return answers, nil
 		default:
 			if live.current().no != result.currentNo {
-				live, err = s.reloadSegments(ctx)
+				live, err = s.reloadSegments(ctx, s.pool)
 			}
 			if rest := live.from(seg.no + 1); len(rest) > 0 {
 				s.log.advance(queue, rest[0].no)

@@ -33,7 +33,7 @@ var (
 
 // FoldDepth adds the appended deltas to the counters. One process at a time does it; the others return at once.
 func (s *Store) FoldDepth(ctx context.Context) error {
-	live, err := s.reloadSegments(ctx)
+	live, err := s.reloadSegments(ctx, s.pool)
 	if err != nil {
 		return fmt.Errorf("fold depth: %w", err)
 	}

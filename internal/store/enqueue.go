@@ -110,6 +110,7 @@ func (s *Store) insertOrCreate(ctx context.Context, db sender, queue string, col
 
 // sender is a pool or a transaction.
 type sender interface {
+	querier
 	SendBatch(ctx context.Context, batch *pgx.Batch) pgx.BatchResults
 }
 
@@ -129,7 +130,7 @@ func (s *Store) insertLater(ctx context.Context, db sender, queue string, c mess
 // insertIntoLog puts messages that are ready at once into the current segment.
 func (s *Store) insertIntoLog(ctx context.Context, db sender, queue string, c messageColumnsOf, create bool,
 ) ([]message.Message, error) {
-	live, err := s.liveSegments(ctx)
+	live, err := s.liveSegments(ctx, db)
 	for {
 		if err != nil {
 			return nil, err
@@ -146,7 +147,7 @@ func (s *Store) insertIntoLog(ctx context.Context, db sender, queue string, c me
 		if rows[0].current {
 			return c.stored(queue, rows), nil
 		}
-		if live, err = s.reloadSegments(ctx); err != nil {
+		if live, err = s.reloadSegments(ctx, db); err != nil {
 			return nil, err
 		}
 	}

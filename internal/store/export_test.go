@@ -17,7 +17,7 @@ type Statement struct {
 // HotStatements are the statements whose cost must not grow with the size of the queue, for an id in the table message
 // and one in the log.
 func (s *Store) HotStatements(ctx context.Context, queue string, id, logged int64) (map[string]Statement, error) {
-	live, err := s.reloadSegments(ctx)
+	live, err := s.reloadSegments(ctx, s.pool)
 	if err != nil {
 		return nil, err
 	}

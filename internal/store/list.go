@@ -23,7 +23,7 @@ WHERE l.queue_id = ` + queueIDSQL + ` AND l.id = $2 AND x.moved IS NOT TRUE`
 func (s *Store) Get(ctx context.Context, queue string, id int64) (message.Message, error) {
 	ctx, cancel := s.bound(ctx)
 	defer cancel()
-	live, err := s.liveSegments(ctx)
+	live, err := s.liveSegments(ctx, s.pool)
 	if err != nil {
 		return message.Message{}, fmt.Errorf("get message: %w", err)
 	}
@@ -33,7 +33,7 @@ func (s *Store) Get(ctx context.Context, queue string, id int64) (message.Messag
 	}
 	// It may be in a segment that is newer than what was known of.
 	newest := live.current().no
-	if live, err = s.reloadSegments(ctx); err == nil && live.current().no == newest {
+	if live, err = s.reloadSegments(ctx, s.pool); err == nil && live.current().no == newest {
 		return message.Message{}, ErrNotFound
 	}
 	if err != nil {
@@ -117,7 +117,7 @@ func listSQL(status message.Status, live segments) string {
 func (s *Store) List(ctx context.Context, queue string, params ListParams) (Page, error) {
 	ctx, cancel := s.bound(ctx)
 	defer cancel()
-	live, err := s.reloadSegments(ctx)
+	live, err := s.reloadSegments(ctx, s.pool)
 	if err != nil {
 		return Page{}, fmt.Errorf("list messages: %w", err)
 	}

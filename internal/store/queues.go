@@ -123,7 +123,7 @@ func scanQueueInfo(row pgx.CollectableRow) (QueueInfo, error) {
 func (s *Store) Queue(ctx context.Context, name string) (QueueInfo, error) {
 	ctx, cancel := s.bound(ctx)
 	defer cancel()
-	live, err := s.reloadSegments(ctx)
+	live, err := s.reloadSegments(ctx, s.pool)
 	if err != nil {
 		return QueueInfo{}, fmt.Errorf("read queue: %w", err)
 	}
@@ -142,7 +142,7 @@ func (s *Store) Queue(ctx context.Context, name string) (QueueInfo, error) {
 func (s *Store) Queues(ctx context.Context, afterName string, limit int) ([]QueueInfo, error) {
 	ctx, cancel := s.bound(ctx)
 	defer cancel()
-	live, err := s.reloadSegments(ctx)
+	live, err := s.reloadSegments(ctx, s.pool)
 	if err != nil {
 		return nil, fmt.Errorf("list queues: %w", err)
 	}
@@ -157,7 +157,7 @@ func (s *Store) Queues(ctx context.Context, afterName string, limit int) ([]Queu
 func (s *Store) Depths(ctx context.Context) (map[string]Depth, error) {
 	ctx, cancel := s.bound(ctx)
 	defer cancel()
-	live, err := s.reloadSegments(ctx)
+	live, err := s.reloadSegments(ctx, s.pool)
 	if err != nil {
 		return nil, fmt.Errorf("read depths: %w", err)
 	}

@@ -26,7 +26,7 @@ WHERE q.state = 'Active' AND (` + strings.Join(places, " OR ") + ")"
 func (s *Store) ReadyQueues(ctx context.Context, names []string) ([]string, error) {
 	ctx, cancel := s.bound(ctx)
 	defer cancel()
-	live, err := s.reloadSegments(ctx)
+	live, err := s.reloadSegments(ctx, s.pool)
 	if err != nil {
 		return nil, fmt.Errorf("look for ready queues: %w", err)
 	}

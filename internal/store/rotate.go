@@ -65,7 +65,7 @@ type rotator struct {
 }
 
 func (r rotator) run(ctx context.Context, result *RotationResult) error {
-	live, err := r.reloadSegments(ctx)
+	live, err := r.reloadSegments(ctx, r.pool)
 	if err != nil {
 		return err
 	}
@@ -86,7 +86,7 @@ func (r rotator) run(ctx context.Context, result *RotationResult) error {
 	}
 	result.Opened, err = r.open(ctx, live.current())
 	if err == nil && (result.Opened || result.Freed > 0) {
-		_, err = r.reloadSegments(ctx)
+		_, err = r.reloadSegments(ctx, r.pool)
 	}
 	return err
 }

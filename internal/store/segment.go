@@ -62,17 +62,18 @@ type segmentCache struct {
 
 const segmentsSQL = `SELECT no, slot, first_id, opened_at FROM {schema}.segment ORDER BY no`
 
-// liveSegments returns the segments as last seen.
-func (s *Store) liveSegments(ctx context.Context) (segments, error) {
+// liveSegments returns the segments as last seen. Within a transaction db is that: a call that holds a connection and
+// waits for another could wait for ever, for calls that do the same.
+func (s *Store) liveSegments(ctx context.Context, db querier) (segments, error) {
 	if known := s.log.known.Load(); known != nil {
 		return *known, nil
 	}
-	return s.reloadSegments(ctx)
+	return s.reloadSegments(ctx, db)
 }
 
 // reloadSegments reads the segments anew.
-func (s *Store) reloadSegments(ctx context.Context) (segments, error) {
-	live, err := readSegments(ctx, s.pool, s.sql(segmentsSQL))
+func (s *Store) reloadSegments(ctx context.Context, db querier) (segments, error) {
+	live, err := readSegments(ctx, db, s.sql(segmentsSQL))
 	if err != nil {
 		return nil, err
 	}

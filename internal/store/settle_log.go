@@ -78,7 +78,7 @@ FROM held h`
 // succeedInLog finishes those of the leases that are in the log and held. The contents come along where whole says so.
 func (s *Store) succeedInLog(ctx context.Context, queue string, leases []LeaseRef, whole []bool,
 ) (done []settledRow, err error) {
-	err = s.eachSegment(ctx, leases, func(seg segment, places []int) error {
+	err = s.eachSegment(ctx, s.pool, leases, func(seg segment, places []int) error {
 		items := newLogItems(leases, places)
 		contents := make([]bool, len(places))
 		placeOf := make(map[int64]int, len(places))
@@ -124,8 +124,8 @@ func succeededOf(queue string) func(pgx.CollectableRow) (succeededRow, error) {
 
 // eachSegment calls f for each segment that may hold some of the messages, with the places of those. A message that is
 // named twice is in a later call, as if the items came one after the other.
-func (s *Store) eachSegment(ctx context.Context, leases []LeaseRef, f func(seg segment, places []int) error) error {
-	live, err := s.liveSegments(ctx)
+func (s *Store) eachSegment(ctx context.Context, db querier, leases []LeaseRef, f func(seg segment, places []int) error) error {
+	live, err := s.liveSegments(ctx, db)
 	if err != nil {
 		return err
 	}
@@ -188,7 +188,7 @@ func (s *Store) moveFromLog(ctx context.Context, tx pgx.Tx, queue string, leases
 	if err := s.shareLife(ctx, tx, queue); err != nil {
 		return err
 	}
-	return s.eachSegment(ctx, leases, func(seg segment, places []int) error {
+	return s.eachSegment(ctx, tx, leases, func(seg segment, places []int) error {
 		items := newLogItems(leases, places)
 		_, err := tx.Exec(ctx, s.slotSQL(moveSQL, seg.slot), queue, items.ids, items.firsts, items.nonces,
 			make([]bool, len(places)))

@@ -26,6 +26,15 @@ func TestEngineConformance(t *testing.T) {
 	})
 }
 
+// With one connection there is none to spare: a call that holds one and asks for another waits in vain.
+func TestEngineConformanceOnOneConnection(t *testing.T) {
+	t.Parallel()
+	storetest.RunTests(t, func(t *testing.T) storetest.Fixture {
+		t.Helper()
+		return openDatabase(t, newDatabase(t).url, store.Options{MaxConns: 1, StatementTimeout: 5 * time.Second}).fixture()
+	})
+}
+
 // database is a migrated database with a store and a raw pool on it.
 type database struct {
 	*store.Store

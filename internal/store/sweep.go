@@ -54,7 +54,7 @@ WITH due AS MATERIALIZED (
 
 // expireInLog moves messages of the log whose lease has run out to the table message, up to limit and a claim more.
 func (s *Store) expireInLog(ctx context.Context, limit int) error {
-	live, err := s.reloadSegments(ctx)
+	live, err := s.reloadSegments(ctx, s.pool)
 	if err != nil {
 		return err
 	}

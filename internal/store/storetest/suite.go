@@ -38,6 +38,16 @@ type TB interface {
 // Run runs the suite. newFixture is called once per test and must be safe for parallel tests.
 func Run(t *testing.T, newFixture func(t *testing.T) Fixture) {
 	t.Helper()
+	RunTests(t, newFixture)
+	t.Run("Model", func(t *testing.T) {
+		t.Parallel()
+		runModel(t, newFixture(t))
+	})
+}
+
+// RunTests runs the suite without the model.
+func RunTests(t *testing.T, newFixture func(t *testing.T) Fixture) {
+	t.Helper()
 	groups := map[string]map[string]func(*testing.T, Fixture){
 		"Enqueue": enqueueTests, "Once": onceTests, "Claim": claimTests, "Settle": settleTests, "Expire": expireTests, "Replay": replayTests,
 		"List": listTests, "Contention": contentionTests,
@@ -52,10 +62,6 @@ func Run(t *testing.T, newFixture func(t *testing.T) Fixture) {
 			})
 		}
 	}
-	t.Run("Model", func(t *testing.T) {
-		t.Parallel()
-		runModel(t, newFixture(t))
-	})
 }
 
 const queue = "orders"
