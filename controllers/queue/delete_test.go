@@ -113,7 +113,7 @@ func TestDeleteIfEmptyWaitsForTheWorkers(t *testing.T) {
 	}
 	f.awaitEvent(object, "Warning "+v1alpha1.ReasonNotEmpty)
 	_, err := f.Store.Enqueue(t.Context(), "orders", []store.NewMessage{{Payload: []byte("late")}})
-	if !errors.Is(err, store.ErrUndeclaredQueue) {
+	if !errors.Is(err, store.ErrClosedQueue) {
 		t.Errorf("a queue that is being deleted took a message: %v", err)
 	}
 	for _, m := range f.Claim(t, "orders", 3) {

@@ -23,7 +23,7 @@ func TestClosedQueueTakesNoMessages(t *testing.T) {
 	shut(store.Owner{Namespace: "other", Name: orders}, time.Hour)
 	d.mustEnqueue(t, 1)
 	shut(owner, time.Hour)
-	if _, err := d.Enqueue(t.Context(), orders, []store.NewMessage{{}}); !errors.Is(err, store.ErrUndeclaredQueue) {
+	if _, err := d.Enqueue(t.Context(), orders, []store.NewMessage{{}}); !errors.Is(err, store.ErrClosedQueue) {
 		t.Errorf("a closed queue took a message: %v", err)
 	}
 	if held, err := d.Claim(t.Context(), orders, store.ClaimParams{Max: 3}); err != nil || len(held) != 2 {

@@ -23,6 +23,8 @@ var (
 	ErrKeyReused = errors.New("key was used for other messages")
 	// ErrNoLongerKept is returned for a key whose messages were accepted before and are not kept any more.
 	ErrNoLongerKept = errors.New("messages accepted under this key are no longer kept")
+	// ErrClosedQueue is returned by an enqueue to a queue that is being deleted.
+	ErrClosedQueue = errors.New("queue is being deleted")
 	// ErrUndeclaredQueue is returned by an enqueue to a queue that nobody declared, where the Broker denies that.
 	ErrUndeclaredQueue = errors.New("queue is not declared")
 )

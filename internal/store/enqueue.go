@@ -103,9 +103,24 @@ func (s *Store) insertOrCreate(ctx context.Context, db sender, queue string, col
 		stored, err = insert(ctx, db, queue, columns, true)
 	}
 	if err == nil && len(stored) == 0 {
-		return nil, ErrUndeclaredQueue
+		return nil, s.whyRefused(ctx, db, queue)
 	}
 	return stored, err
+}
+
+const queueClosedSQL = `SELECT EXISTS (SELECT FROM {schema}.queue WHERE name = $1 AND closed_until >= now())`
+
+// whyRefused tells a queue that is being deleted from one that nobody declares.
+func (s *Store) whyRefused(ctx context.Context, db sender, queue string) error {
+	closed, err := one(collect(ctx, db, pgx.RowTo[bool], s.sql(queueClosedSQL), queue))
+	switch {
+	case err != nil:
+		return err
+	case closed:
+		return ErrClosedQueue
+	default:
+		return ErrUndeclaredQueue
+	}
 }
 
 // sender is a pool or a transaction.

@@ -235,7 +235,7 @@ const closeQueueSQL = `
 UPDATE {schema}.queue SET closed_until = now() + $4 * interval '1 millisecond'
 WHERE name = $1 AND (owner_namespace = $2 AND owner_name = $3 OR owner_name IS NULL)`
 
-// CloseQueue has a queue refuse new messages for a while: an enqueue returns ErrUndeclaredQueue. What is in it can be
+// CloseQueue has a queue refuse new messages for a while: an enqueue returns ErrClosedQueue. What is in it can be
 // claimed, settled and replayed. A queue of another owner is left as it is.
 func (s *Store) CloseQueue(ctx context.Context, name string, owner Owner, span time.Duration) error {
 	ctx, cancel := s.bound(ctx)
