@@ -3,7 +3,6 @@ package queueapi
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -124,13 +123,26 @@ func (c *call) flush() error {
 	return nil
 }
 
+// encode writes a body and a line end into an empty buffer.
+func encode(buffer *bytes.Buffer, body any) error {
+	text := buffer.AvailableBuffer()
+	if answer, ok := body.(appender); ok {
+		text = answer.appendJSON(text)
+	} else {
+		var err error
+		if text, err = appendReflected(text, body); err != nil {
+			return err
+		}
+	}
+	*buffer = *bytes.NewBuffer(append(text, '\n')) // The memory that the text needed stays with the buffer.
+	return nil
+}
+
 // answer writes a JSON response and returns an error when it could not be delivered.
 func (c *call) answer(status int, body any) error {
 	buffer := getBuffer()
 	defer putBuffer(buffer)
-	encoder := json.NewEncoder(buffer)
-	encoder.SetEscapeHTML(false)
-	if err := encoder.Encode(body); err != nil {
+	if err := encode(buffer, body); err != nil {
 		return fmt.Errorf("encode response: %w", err)
 	}
 	header := c.w.Header()

@@ -3,6 +3,7 @@ package queueapi
 import (
 	"errors"
 	"net/http"
+	"strconv"
 	"time"
 
 	"deadletter.dev/deadletter/internal/message"
@@ -18,17 +19,24 @@ type claimRequest struct {
 	wait   time.Duration
 }
 
-// The answers of a claim: with max, and without.
-type (
-	claimedManyJSON struct {
-		Claimed  bool          `json:"claimed"`
-		Messages []messageJSON `json:"messages"`
+// claimAnswer are the messages that a claim got: a list if it gave a max, else one or null.
+type claimAnswer struct {
+	messages []message.Message
+	plural   bool
+}
+
+func (a claimAnswer) appendJSON(b []byte) []byte {
+	b = strconv.AppendBool(append(b, `{"claimed":`...), len(a.messages) > 0)
+	switch {
+	case a.plural:
+		b = appendMessages(append(b, `,"messages":`...), a.messages, claimedView)
+	case len(a.messages) > 0:
+		b = appendMessage(append(b, `,"message":`...), &a.messages[0], claimedView)
+	default:
+		b = appendNullMember(b, `,"message":`)
 	}
-	claimedOneJSON struct {
-		Claimed bool         `json:"claimed"`
-		Message *messageJSON `json:"message"`
-	}
-)
+	return append(b, '}')
+}
 
 // claim leases messages, and waits for some if asked to.
 func (a *API) claim(c *call) error {
@@ -49,7 +57,7 @@ func (a *API) claim(c *call) error {
 		a.giveBack(c, messages)
 		return errUndelivered
 	}
-	err = c.answer(http.StatusOK, claimAnswer(messages, request.plural))
+	err = c.answer(http.StatusOK, claimAnswer{messages, request.plural})
 	if err == nil {
 		err = c.flush()
 	}
@@ -57,21 +65,6 @@ func (a *API) claim(c *call) error {
 		a.giveBack(c, messages)
 	}
 	return err
-}
-
-func claimAnswer(messages []message.Message, plural bool) any {
-	views := make([]messageJSON, len(messages))
-	for i := range messages {
-		views[i] = newClaimedJSON(&messages[i])
-	}
-	switch {
-	case plural:
-		return claimedManyJSON{Claimed: len(views) > 0, Messages: views}
-	case len(views) > 0:
-		return claimedOneJSON{Claimed: true, Message: &views[0]}
-	default:
-		return claimedOneJSON{}
-	}
 }
 
 func decodeClaim(body strictjson.Value) (claimRequest, error) {

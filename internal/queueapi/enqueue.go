@@ -20,48 +20,64 @@ const (
 	maxHeadersTotalLen = 64 << 10
 )
 
-// enqueue accepts one message or a batch, all or nothing.
+// enqueue accepts one message or a batch, all or nothing; under a key, once.
 func (a *API) enqueue(c *call) error {
 	body, err := c.strictBody()
 	if err != nil {
 		return err
 	}
-	messages, isBatch, err := decodeEnqueue(body, a.limits.MaxPayloadBytes)
+	request, err := decodeEnqueue(body, a.limits.MaxPayloadBytes)
 	if err != nil {
+		return err
+	}
+	if err := request.readKey(c.r.Header); err != nil {
 		return err
 	}
 	ctx, cancel := c.detached()
 	defer cancel()
-	stored, err := a.backend.Enqueue(ctx, c.queue, messages)
+	stored, status, err := a.accept(ctx, c.queue, request)
 	if err != nil {
 		return err
 	}
 	a.wakeFor(c.queue, stored)
-	if isBatch {
-		return c.answer(http.StatusCreated, messagesJSON{Messages: newMessagesJSON(stored)})
+	if request.isBatch {
+		return c.answer(status, enqueuedAnswer(stored))
 	}
 	c.w.Header().Set("Location", "/queues/"+url.PathEscape(c.queue)+"/messages/"+strconv.FormatInt(stored[0].ID, 10))
-	return c.answer(http.StatusCreated, newMessageJSON(&stored[0]))
+	return c.answer(status, messageAnswer{&stored[0]})
+}
+
+// enqueueRequest is what is to be enqueued.
+type enqueueRequest struct {
+	messages []store.NewMessage
+	isBatch  bool
+	// ids are the deduplication ids of the messages, "" for none; hasID says that there are any.
+	ids   []string
+	hasID bool
+	// key is the Idempotency-Key, which is of the request as a whole.
+	key string
 }
 
 // decodeEnqueue reads the body of an enqueue: a message, or {"messages": [message, …]}.
-func decodeEnqueue(body strictjson.Value, maxPayload int) (messages []store.NewMessage, isBatch bool, err error) {
-	var in input
+func decodeEnqueue(body strictjson.Value, maxPayload int) (enqueueRequest, error) {
+	var (
+		in      input
+		request enqueueRequest
+	)
 	if body.Kind() == strictjson.Object {
 		for name := range body.Members() {
-			isBatch = isBatch || name == "messages"
+			request.isBatch = request.isBatch || name == "messages"
 		}
 	}
-	if isBatch {
-		messages = in.newMessages(body, maxPayload)
+	if request.isBatch {
+		in.newMessages(&request, body, maxPayload)
 	} else {
-		messages = []store.NewMessage{in.newMessage(nil, body, maxPayload)}
+		in.newMessage(&request, nil, body, maxPayload)
 	}
-	return messages, isBatch, in.err()
+	return request, in.err()
 }
 
-func (in *input) newMessages(body strictjson.Value, maxPayload int) []store.NewMessage {
-	var messages []store.NewMessage
+func (in *input) newMessages(request *enqueueRequest, body strictjson.Value, maxPayload int) {
 	in.object(nil, body, func(name string, p *place, v strictjson.Value) bool {
 		if name != "messages" {
 			return false
@@ -70,17 +86,17 @@ func (in *input) newMessages(body strictjson.Value, maxPayload int) []store.NewM
 			return true
 		}
 		for element := range v.Elements() {
-			here := p.at(len(messages))
-			messages = append(messages, in.newMessage(&here, element, maxPayload))
+			here := p.at(len(request.messages))
+			in.newMessage(request, &here, element, maxPayload)
 		}
 		return true
 	})
-	return messages
 }
 
-func (in *input) newMessage(p *place, v strictjson.Value, maxPayload int) store.NewMessage {
+func (in *input) newMessage(request *enqueueRequest, p *place, v strictjson.Value, maxPayload int) {
 	var (
 		m        store.NewMessage
+		id       string
 		payload  strictjson.Value
 		encoding = encodingUTF8
 	)
@@ -96,6 +112,8 @@ func (in *input) newMessage(p *place, v strictjson.Value, maxPayload int) store.
 			m.MaxRetries = int(in.integer(p, v, message.MinRetries, message.MaxRetries))
 		case "delay_seconds":
 			m.Delay = time.Duration(in.integer(p, v, 0, maxDelaySeconds)) * time.Second
+		case "deduplication_id":
+			id = in.deduplicationID(p, v)
 		default:
 			return false
 		}
@@ -105,7 +123,8 @@ func (in *input) newMessage(p *place, v strictjson.Value, maxPayload int) store.
 		here := p.in("payload")
 		m.Payload = in.payload(&here, payload, encoding, maxPayload)
 	}
-	return m
+	request.messages, request.ids = append(request.messages, m), append(request.ids, id)
+	request.hasID = request.hasID || id != ""
 }
 
 func (in *input) encoding(p *place, v strictjson.Value) payloadEncoding {

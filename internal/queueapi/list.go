@@ -9,13 +9,6 @@ import (
 	"deadletter.dev/deadletter/internal/store"
 )
 
-type messagePageJSON struct {
-	Messages []messageJSON `json:"messages"`
-	// Count is the number of messages on this page.
-	Count      int     `json:"count"`
-	NextCursor *string `json:"next_cursor"`
-}
-
 // listMessages answers a page of a queue's messages, oldest first.
 func (a *API) listMessages(c *call) error {
 	q := params{values: c.query}
@@ -32,13 +25,9 @@ func (a *API) listMessages(c *call) error {
 	if err != nil {
 		return err
 	}
-	answer := messagePageJSON{Messages: make([]messageJSON, len(page.Messages)), Count: len(page.Messages)}
-	for i := range page.Messages {
-		answer.Messages[i] = newListedJSON(&page.Messages[i])
-	}
+	answer := pageAnswer{messages: page.Messages}
 	if page.NextAfterID != 0 {
-		next := messageCursor(page.NextAfterID)
-		answer.NextCursor = &next
+		answer.next = messageCursor(page.NextAfterID)
 	}
 	return c.answer(http.StatusOK, answer)
 }
@@ -52,7 +41,7 @@ func (a *API) getMessage(c *call) error {
 	if err != nil {
 		return err
 	}
-	return c.answer(http.StatusOK, newMessageJSON(&m))
+	return c.answer(http.StatusOK, messageAnswer{&m})
 }
 
 func (q *params) status() message.Status {

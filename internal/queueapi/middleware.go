@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"crypto/rand"
-	"encoding/json"
 	"errors"
 	"log/slog"
 	"net/http"
@@ -106,9 +105,7 @@ func (c *call) fail(err error) {
 	p := *problemOf(err)
 	p.RequestID = c.requestID
 	buffer := new(bytes.Buffer)
-	encoder := json.NewEncoder(buffer)
-	encoder.SetEscapeHTML(false)
-	_ = encoder.Encode(p) //nolint:errchkjson // it has only strings and integers
+	_ = encode(buffer, p) // It has only strings and integers.
 	p.writeHeaders(c.w.Header())
 	c.w.Header().Set("Content-Length", strconv.Itoa(buffer.Len()))
 	c.w.WriteHeader(p.Status)
@@ -132,6 +129,12 @@ func problemOf(err error) *problem {
 			"No lease is current: the message was not claimed, is settled already, or its lease expired. Nothing was changed.")
 	case errors.Is(err, store.ErrNotDead):
 		return conflict("not-dead", "The message is not dead", "Only a dead letter can be replayed. Nothing was changed.")
+	case errors.Is(err, store.ErrClosedQueue):
+		return conflict("queue-closed", "The queue is being deleted",
+			"It takes no messages any more. Nothing was changed. Try again when its deletion is over, or send elsewhere.")
+	case errors.Is(err, store.ErrNoLongerKept):
+		return conflict("no-longer-kept", "The message was accepted before",
+			"A message was accepted under this key before, and it is no longer kept. Nothing was changed.")
 	case errors.Is(err, store.ErrUndeclaredQueue):
 		return newProblem(http.StatusNotFound, "queue-not-declared", "The queue is not declared",
 			"This Broker takes messages only for queues that a Queue resource declares, and none while one is deleted.")

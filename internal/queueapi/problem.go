@@ -53,6 +53,7 @@ const (
 	codeTooLarge        = "too_large"
 	codeMalformedQuery  = "malformed_query"
 	codeInvalidCursor   = "invalid_cursor"
+	codeKeyReused       = "key_reused"
 )
 
 func newProblem(status int, slug, title, detail string) *problem {

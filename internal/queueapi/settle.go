@@ -51,7 +51,7 @@ func (a *API) answerSettled(c *call, settled *store.Settled) error {
 		return settled.Err
 	}
 	a.wakeFor(c.queue, []message.Message{settled.Message})
-	return c.answer(http.StatusOK, newMessageJSON(&settled.Message))
+	return c.answer(http.StatusOK, messageAnswer{&settled.Message})
 }
 
 // extend lets a lease run on.
@@ -72,7 +72,7 @@ func (a *API) extend(c *call) error {
 	if err != nil {
 		return err
 	}
-	return c.answer(http.StatusOK, newMessageJSON(&extended))
+	return c.answer(http.StatusOK, messageAnswer{&extended})
 }
 
 // release gives a message back at no cost.
@@ -94,7 +94,7 @@ func (a *API) release(c *call) error {
 		return err
 	}
 	a.wakeFor(c.queue, []message.Message{released})
-	return c.answer(http.StatusOK, newMessageJSON(&released))
+	return c.answer(http.StatusOK, messageAnswer{&released})
 }
 
 // replay puts one dead letter back to work.
@@ -115,7 +115,7 @@ func (a *API) replay(c *call) error {
 		return err
 	}
 	a.wakeFor(c.queue, []message.Message{replayed})
-	return c.answer(http.StatusOK, newMessageJSON(&replayed))
+	return c.answer(http.StatusOK, messageAnswer{&replayed})
 }
 
 // leaseField reads one more member of a body that may carry a lease token, and reports whether it knows the name.

@@ -8,17 +8,42 @@ import (
 	"deadletter.dev/deadletter/internal/store"
 )
 
-// resultJSON is what became of one item of a batch: the message, or the problem that the single call would have met.
-type resultJSON struct {
-	// ID is null when the item named none.
-	ID      *int64     `json:"id"`
-	Status  int        `json:"status"`
-	Message *stateJSON `json:"message,omitempty"`
-	Problem *problem   `json:"problem,omitempty"`
+// result is what became of one item of a batch: the message, or the problem that the single call would have met.
+type result struct {
+	// id is 0 when the item named none.
+	id      int64
+	message *message.Message
+	problem *problem
 }
 
-type resultsJSON struct {
-	Results []resultJSON `json:"results"`
+// resultsAnswer is what became of a batch, item by item.
+type resultsAnswer []result
+
+func (a resultsAnswer) appendJSON(b []byte) []byte {
+	b = append(b, `{"results":[`...)
+	for i := range a {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = appendResult(b, &a[i])
+	}
+	return append(b, "]}"...)
+}
+
+func appendResult(b []byte, r *result) []byte {
+	if r.id == 0 {
+		b = appendNullMember(b, `{"id":`)
+	} else {
+		b = appendIntMember(b, `{"id":`, r.id)
+	}
+	if r.problem != nil {
+		b = appendIntMember(b, `,"status":`, int64(r.problem.Status))
+		b, _ = appendReflected(append(b, `,"problem":`...), r.problem) // It has only strings and integers.
+		return append(b, '}')
+	}
+	b = appendIntMember(b, `,"status":`, http.StatusOK)
+	b = appendState(append(b, `,"message":{`...), r.message, "")
+	return append(b, "}}"...)
 }
 
 // succeedBatch finishes several messages, each on its own.
@@ -37,11 +62,11 @@ func (a *API) succeedBatch(c *call) error {
 	if err != nil {
 		return err
 	}
-	results := make([]resultJSON, len(settled))
+	results := make([]result, len(settled))
 	for i := range settled {
-		results[i] = newResultJSON(leases[i].ID, &settled[i])
+		results[i] = newResult(leases[i].ID, &settled[i])
 	}
-	return c.answer(http.StatusOK, resultsJSON{results})
+	return c.answer(http.StatusOK, resultsAnswer(results))
 }
 
 func (a *API) decodeLeases(body strictjson.Value) ([]store.LeaseRef, error) {
@@ -96,7 +121,7 @@ func (a *API) failBatch(c *call) error {
 	if err != nil {
 		return err
 	}
-	results := make([]resultJSON, len(items))
+	results := make([]result, len(items))
 	failures := make([]store.FailedLease, 0, len(items))
 	positions := make([]int, 0, len(items))
 	for i, item := range items {
@@ -117,26 +142,20 @@ func (a *API) failBatch(c *call) error {
 			return err
 		}
 		for i := range settled {
-			results[positions[i]] = newResultJSON(failures[i].ID, &settled[i])
+			results[positions[i]] = newResult(failures[i].ID, &settled[i])
 			a.wakeFor(c.queue, []message.Message{settled[i].Message})
 		}
 	}
-	return c.answer(http.StatusOK, resultsJSON{results})
+	return c.answer(http.StatusOK, resultsAnswer(results))
 }
 
-func newResultJSON(id int64, settled *store.Settled) resultJSON {
+func newResult(id int64, settled *store.Settled) result {
 	if settled.Err != nil {
 		return refusedResult(id, settled.Err)
 	}
-	state := newStateJSON(&settled.Message)
-	return resultJSON{ID: &id, Status: http.StatusOK, Message: &state}
+	return result{id: id, message: &settled.Message}
 }
 
-func refusedResult(id int64, err error) resultJSON {
-	p := problemOf(err)
-	result := resultJSON{ID: &id, Status: p.Status, Problem: p}
-	if id == 0 {
-		result.ID = nil
-	}
-	return result
+func refusedResult(id int64, err error) result {
+	return result{id: id, problem: problemOf(err)}
 }

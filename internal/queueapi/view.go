@@ -42,38 +42,6 @@ func preview(m *message.Message) (shown []byte, cut bool) {
 	return shown, true
 }
 
-// stateJSON is a message without its contents.
-type stateJSON struct {
-	ID             int64          `json:"id"`
-	Queue          string         `json:"queue"`
-	Status         message.Status `json:"status"`
-	RetryCount     int            `json:"retry_count"`
-	MaxRetries     int            `json:"max_retries"`
-	DeliveryCount  int            `json:"delivery_count"`
-	ReplayCount    int            `json:"replay_count"`
-	RetryAfter     *time.Time     `json:"retry_after"`
-	LastError      *string        `json:"last_error"`
-	LastFailure    *failureJSON   `json:"last_failure"`
-	LeaseToken     string         `json:"lease_token,omitempty"`
-	LeaseExpiresAt *time.Time     `json:"lease_expires_at"`
-	FirstFailureAt *time.Time     `json:"first_failure_at"`
-	DeadAt         *time.Time     `json:"dead_at"`
-	CreatedAt      time.Time      `json:"created_at"`
-	UpdatedAt      time.Time      `json:"updated_at"`
-}
-
-// messageJSON is a message.
-type messageJSON struct {
-	stateJSON
-
-	Payload         string          `json:"payload"`
-	PayloadEncoding payloadEncoding `json:"payload_encoding"`
-	PayloadSize     int             `json:"payload_size"`
-	// PayloadTruncated is set in lists only, where long payloads are cut.
-	PayloadTruncated bool         `json:"payload_truncated,omitempty"`
-	Headers          []headerJSON `json:"headers"`
-}
-
 type headerJSON struct {
 	Name  string `json:"name"`
 	Value string `json:"value"`
@@ -92,69 +60,6 @@ type failureJSON struct {
 	ErrorClass  string           `json:"error_class"`
 	Consumer    consumerJSON     `json:"consumer"`
 	At          time.Time        `json:"at"`
-}
-
-type messagesJSON struct {
-	Messages []messageJSON `json:"messages"`
-}
-
-func newStateJSON(m *message.Message) stateJSON {
-	state := stateJSON{
-		ID:             m.ID,
-		Queue:          m.Queue,
-		Status:         m.Status,
-		RetryCount:     m.RetryCount,
-		MaxRetries:     m.MaxRetries,
-		DeliveryCount:  m.DeliveryCount,
-		ReplayCount:    m.ReplayCount,
-		RetryAfter:     utcOrNil(m.RetryAfter),
-		FirstFailureAt: utcOrNil(m.FirstFailureAt),
-		DeadAt:         utcOrNil(m.DeadAt),
-		CreatedAt:      m.CreatedAt.UTC(),
-		UpdatedAt:      m.UpdatedAt.UTC(),
-	}
-	if m.Lease != nil {
-		state.LeaseExpiresAt = utcOrNil(&m.Lease.ExpiresAt)
-	}
-	if m.LastFailure != nil {
-		state.LastError = &m.LastFailure.Reason
-		failure := newFailureJSON(m.LastFailure)
-		state.LastFailure = &failure
-	}
-	return state
-}
-
-func newMessageJSON(m *message.Message) messageJSON {
-	view := messageJSON{stateJSON: newStateJSON(m), PayloadSize: m.PayloadSize, Headers: newHeadersJSON(m.Headers)}
-	view.Payload, view.PayloadEncoding = encodePayload(m.Payload)
-	return view
-}
-
-// newClaimedJSON is a message as its claimer sees it: the only view that shows the lease token.
-func newClaimedJSON(m *message.Message) messageJSON {
-	view := newMessageJSON(m)
-	if m.Lease != nil {
-		view.LeaseToken = m.Lease.Token
-	}
-	return view
-}
-
-// newListedJSON is a message as a list shows it: a long payload is cut.
-func newListedJSON(m *message.Message) messageJSON {
-	shown, cut := preview(m)
-	listed := *m
-	listed.Payload = shown
-	view := newMessageJSON(&listed)
-	view.PayloadTruncated = cut
-	return view
-}
-
-func newMessagesJSON(messages []message.Message) []messageJSON {
-	views := make([]messageJSON, len(messages))
-	for i := range messages {
-		views[i] = newMessageJSON(&messages[i])
-	}
-	return views
 }
 
 func newHeadersJSON(headers []message.Header) []headerJSON {
