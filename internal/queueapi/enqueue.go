@@ -2,7 +2,6 @@ package queueapi
 
 import (
 	"encoding/base64"
-	"net/http"
 	"net/url"
 	"strconv"
 	"time"

@@ -33,7 +33,7 @@ func wantProblem(t *testing.T, err error) {
 func FuzzDecodeEnqueue(f *testing.F) {
 	for _, seed := range []string{
 		`{"payload":"x","headers":[{"name":"a","value":"b"}],"max_retries":3,"delay_seconds":1}`,
-		`{"payload":"AA==","payload_encoding":"base64"}`, `{"messages":[{"payload":"\u0000"},{"payload":"\ud83d\ude00"}]}`, `[]`,
+		`{"payload":"AA==","payload_encoding":"base64","deduplication_id":"k"}`, `{"messages":[{"payload":"\u0000"},{"payload":"\ud83d\ude00"}]}`, `[]`,
 	} {
 		f.Add([]byte(seed))
 	}
@@ -42,15 +42,19 @@ func FuzzDecodeEnqueue(f *testing.F) {
 		if err != nil || !utf8.Valid(body) {
 			return // Refused before.
 		}
-		messages, _, err := decodeEnqueue(value, 64)
+		request, err := decodeEnqueue(value, 64)
 		if err != nil {
 			wantProblem(t, err)
 			return
 		}
-		if len(messages) == 0 || len(messages) > maxBatch {
-			t.Fatalf("accepted %d messages", len(messages))
+		messages := request.messages
+		if len(messages) == 0 || len(messages) > maxBatch || len(messages) != len(request.ids) {
+			t.Fatalf("accepted %d messages and %d ids", len(messages), len(request.ids))
 		}
-		for _, m := range messages {
+		for i, m := range messages {
+			if len(request.ids[i]) > maxKeyBytes {
+				t.Fatalf("accepted the id %q", request.ids[i])
+			}
 			if len(m.Payload) == 0 || len(m.Payload) > 64 || m.MaxRetries < 0 || m.MaxRetries > message.MaxRetries ||
 				m.Delay < 0 || m.Delay > message.MaxDelay || len(m.Headers) > maxHeaders {
 				t.Fatalf("accepted %+v", m)
