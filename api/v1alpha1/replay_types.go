@@ -84,7 +84,7 @@ const (
 // +kubebuilder:validation:XValidation:rule="!has(self.diedAfter) || !has(self.diedBefore) || self.diedAfter < self.diedBefore",message="`diedAfter` must be before `diedBefore`"
 type ReplaySelector struct {
 	// scope tells whether criteria choose the dead letters, which is 'Matching', or every one of the queue is meant, which
-	// is 'All' and excludes criteria.
+	// is 'All' and excludes criteria. Either way `limits` bound the run.
 	// +optional
 	// +kubebuilder:default="Matching"
 	Scope ReplayScope `json:"scope,omitempty"`
@@ -141,14 +141,15 @@ const (
 	// ReplayScopeMatching selects the dead letters that meet the criteria.
 	ReplayScopeMatching ReplayScope = "Matching"
 
-	// ReplayScopeAll selects every dead letter of the queue.
+	// ReplayScopeAll selects every dead letter of the queue, up to the limits of the run.
 	ReplayScopeAll ReplayScope = "All"
 )
 
 // ReplayLimits bound a run.
 // +kubebuilder:validation:MinProperties=1
 type ReplayLimits struct {
-	// maxMessages is how many dead letters the run may select, oldest death first. Unset means 10000.
+	// maxMessages is how many dead letters the run may select, oldest death first; `counts.beyondLimit` in status tells
+	// how many it leaves out. Unset means 10000.
 	// +optional
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=100000000
@@ -252,12 +253,11 @@ type ReplayRun struct {
 	CompletionTime *metav1.Time `json:"completionTime,omitempty"`
 }
 
-// ReplayCounts are what became of the dead letters of a run. Of a Preview, only `matched` and `skipped` are ever above
-// 0.
+// ReplayCounts are what became of the dead letters of a run. Of a Preview, `replayed` is always 0.
 type ReplayCounts struct {
-	// matched is the number of dead letters that met the selector when the run started: the selected ones, of which there
-	// are at most `limits.maxMessages`, and those skipped right away. What is neither replayed nor skipped is still
-	// to do, or stayed dead because the run was cancelled.
+	// matched is the number of dead letters that met the selector when the run started: the selected ones, those skipped
+	// right away, and those beyond the limit. What is neither replayed nor skipped nor beyond the limit is still to do, or
+	// stayed dead because the run was cancelled.
 	// +required
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=9007199254740991
@@ -274,6 +274,13 @@ type ReplayCounts struct {
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=9007199254740991
 	Skipped *int64 `json:"skipped,omitempty"`
+
+	// beyondLimit is the number of letters that met the selector and stay dead because the run may select at most
+	// `limits.maxMessages`. It is absent from the status of runs that an older release showed.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=9007199254740991
+	BeyondLimit *int64 `json:"beyondLimit,omitempty"`
 }
 
 // ReplayCategory counts the selected dead letters of one failure category.
@@ -301,6 +308,7 @@ type ReplayCategory struct {
 // +kubebuilder:printcolumn:name="Matched",type=integer,JSONPath=`.status.counts.matched`
 // +kubebuilder:printcolumn:name="Replayed",type=integer,JSONPath=`.status.counts.replayed`
 // +kubebuilder:printcolumn:name="Skipped",type=integer,JSONPath=`.status.counts.skipped`
+// +kubebuilder:printcolumn:name="Beyond Limit",type=integer,JSONPath=`.status.counts.beyondLimit`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 // +kubebuilder:printcolumn:name="Mode",type=string,priority=1,JSONPath=`.spec.mode`
 // +kubebuilder:printcolumn:name="Run",type=string,priority=1,JSONPath=`.status.run.id`

@@ -37,7 +37,7 @@ func mirror(object *v1alpha1.Replay, run store.Run) {
 		CompletionTime: at(run.CompletedAt),
 	}
 	object.Status.Counts = v1alpha1.ReplayCounts{
-		Matched: &run.Matched, Replayed: &run.Replayed, Skipped: &run.Skipped,
+		Matched: &run.Matched, Replayed: &run.Replayed, Skipped: &run.Skipped, BeyondLimit: &run.BeyondLimit,
 	}
 	object.Status.Categories = categories(run.Categories)
 	object.Status.OldestDeathTime, object.Status.NewestDeathTime = at(run.OldestDiedAt), at(run.NewestDiedAt)

@@ -132,7 +132,8 @@ func (o *orphans) drive(ctx context.Context, name orphan, db replay.Runs, run st
 		}
 	}
 	if run.State == store.RunCompleted {
-		log.Info("A detached run is over", "matched", run.Matched, "replayed", run.Replayed, "skipped", run.Skipped)
+		log.Info("A detached run is over", "matched", run.Matched, "replayed", run.Replayed, "skipped", run.Skipped,
+			"beyondLimit", run.BeyondLimit)
 	}
 }
 

@@ -39,19 +39,32 @@ func conclude(pass *status.Pass, run store.Run, own bool) status.Outcome {
 			"To replay those, change `runID`.", run.Key.RunID, counts(run), run.Remaining))
 	case run.Mode == store.RunPreview:
 		return succeed(pass, v1alpha1.ReasonPreviewReady, fmt.Sprintf("%s matched: a run would replay %d and "+
-			"skip %d. Nothing was moved.", letters(run.Matched), run.Matched-run.Skipped, run.Skipped))
+			"skip %d%s. Nothing was moved.", letters(run.Matched), run.Matched-run.Skipped-run.BeyondLimit, run.Skipped,
+			beyond(run)))
 	case !own:
 		return succeed(pass, v1alpha1.ReasonAlreadyExecuted, fmt.Sprintf("The run %q took place before this object was "+
 			"created: %s. Nothing was moved again; to run again, change `runID`.", run.Key.RunID, counts(run)))
 	case run.Matched == 0:
 		return succeed(pass, v1alpha1.ReasonNothingMatched, "No dead letter matched the selector.")
 	default:
-		return succeed(pass, v1alpha1.ReasonCompleted, fmt.Sprintf("The run %q is over: %s.", run.Key.RunID, counts(run)))
+		message := fmt.Sprintf("The run %q is over: %s.", run.Key.RunID, counts(run))
+		if run.BeyondLimit > 0 {
+			message += " To replay more, change `runID`."
+		}
+		return succeed(pass, v1alpha1.ReasonCompleted, message)
 	}
 }
 
 func counts(run store.Run) string {
-	return fmt.Sprintf("%d of %s replayed, %d skipped", run.Replayed, letters(run.Matched), run.Skipped)
+	return fmt.Sprintf("%d of %s replayed, %d skipped%s", run.Replayed, letters(run.Matched), run.Skipped, beyond(run))
+}
+
+// beyond continues a count with what the limit left out, which must never look as if it had not been there.
+func beyond(run store.Run) string {
+	if run.BeyondLimit == 0 {
+		return ""
+	}
+	return fmt.Sprintf(", %d stay dead beyond `limits.maxMessages`", run.BeyondLimit)
 }
 
 func letters(count int64) string {

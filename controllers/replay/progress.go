@@ -43,7 +43,7 @@ func (p *progress) isDue(object *v1alpha1.Replay, run store.Run) bool {
 	p.mu.Lock()
 	elapsed := p.now().Sub(p.written[object.UID])
 	p.mu.Unlock()
-	if elapsed >= progressInterval || elapsed >= progressFloor && done*progressSteps >= run.Matched {
+	if elapsed >= progressInterval || elapsed >= progressFloor && done*progressSteps >= run.Matched-run.BeyondLimit {
 		return p.mark(object.UID)
 	}
 	return false

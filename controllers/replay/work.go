@@ -71,7 +71,8 @@ func (w *work) start(ctx context.Context) (status.Outcome, error) {
 		return outcome, databaseError("start the run", err)
 	}
 	if created && run.State == store.RunRunning {
-		w.pass.Normal(eventStarted, fmt.Sprintf("The run %q started with %s.", run.Key.RunID, letters(run.Remaining)))
+		w.pass.Normal(eventStarted, fmt.Sprintf("The run %q started with %s%s.", run.Key.RunID, letters(run.Remaining),
+			beyond(run)))
 	}
 	return w.meet(ctx, run, true)
 }

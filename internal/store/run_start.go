@@ -40,10 +40,12 @@ WITH candidate AS MATERIALIZED (
     SELECT failure_category AS category, count(*) AS count FROM picked
     GROUP BY 1 ORDER BY count DESC, 1 LIMIT {categories}
 ), seen AS (
-    SELECT (SELECT count(*) FROM picked) AS picked, (SELECT count(*) FROM candidate WHERE excluded) AS excluded
+    SELECT (SELECT count(*) FROM picked) AS picked, count(*) AS matched, count(*) FILTER (WHERE excluded) AS excluded
+    FROM candidate
 )
 UPDATE {schema}.replay_run r
-SET matched = seen.picked + seen.excluded, skipped = seen.excluded,
+SET matched = seen.matched, skipped = seen.excluded,
+    beyond_limit = seen.matched - seen.excluded - seen.picked,
     remaining = CASE WHEN {execute} THEN seen.picked ELSE 0 END,
     state = CASE WHEN {execute} AND seen.picked > 0 THEN 'Running' ELSE 'Completed' END,
     completed_at = CASE WHEN {execute} AND seen.picked > 0 THEN NULL ELSE now() END,

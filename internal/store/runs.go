@@ -60,7 +60,7 @@ type CategoryCount struct {
 	Count    int64            `json:"count"`
 }
 
-// Run is a replay run. Matched = Replayed + Skipped + Remaining.
+// Run is a replay run. Of one that moves letters, Matched = Replayed + Skipped + Remaining + BeyondLimit.
 type Run struct {
 	ID    int64
 	Key   RunKey
@@ -70,9 +70,11 @@ type Run struct {
 	// StartedAt is when the selection was frozen: no later death is in it.
 	StartedAt   time.Time
 	CompletedAt *time.Time
-	// Matched is the size of the selection plus the letters that were left out of it by a limit per message or
-	// because another run had them.
+	// Matched is the number of letters that met the filter: the selection, the letters that were left out of it by a
+	// limit per message or because another run had them, and those beyond the limit.
 	Matched int64
+	// BeyondLimit is the number of letters that might have been selected, were it not for MaxMessages. They stay dead.
+	BeyondLimit int64
 	// Replayed went back to work, Skipped was left out or had changed since, Remaining is still to do; for a
 	// cancelled run Remaining stays dead.
 	Replayed, Skipped, Remaining int64
@@ -86,7 +88,7 @@ type Run struct {
 
 const runColumns = `r.id, r.queue_name, r.namespace, r.name, r.run_id, r.mode, r.spec_hash, r.state, r.started_at,
 	r.completed_at, r.matched, r.replayed, r.skipped, r.remaining, r.categories, r.oldest_died_at, r.newest_died_at,
-	r.messages_per_second, r.detached`
+	r.messages_per_second, r.detached, r.beyond_limit`
 
 func scanRun(row pgx.CollectableRow) (Run, error) {
 	var (
@@ -95,7 +97,7 @@ func scanRun(row pgx.CollectableRow) (Run, error) {
 	)
 	err := row.Scan(&r.ID, &r.Key.Queue, &r.Key.Namespace, &r.Key.Name, &r.Key.RunID, &r.Mode, &r.Hash, &r.State,
 		&r.StartedAt, &r.CompletedAt, &r.Matched, &r.Replayed, &r.Skipped, &r.Remaining, &categories, &r.OldestDiedAt,
-		&r.NewestDiedAt, &r.MessagesPerSecond, &r.Detached)
+		&r.NewestDiedAt, &r.MessagesPerSecond, &r.Detached, &r.BeyondLimit)
 	if err != nil {
 		return r, err //nolint:wrapcheck // wrapped by the operation
 	}

@@ -153,14 +153,21 @@ func TestRunLimits(t *testing.T) {
 	spec := runSpec("1")
 	spec.MaxMessages = 2
 	run := d.startRun(t, spec)
-	if run.Matched != 3 || run.Skipped != 1 || run.Remaining != 2 {
+	if run.Matched != 5 || run.Skipped != 1 || run.Remaining != 2 || run.BeyondLimit != 2 {
 		t.Fatalf("run is %+v", run)
 	}
-	d.step(t, run.ID, 10)
+	if run = d.step(t, run.ID, 10); run.BeyondLimit != 2 || run.Replayed != 2 || run.State != store.RunCompleted {
+		t.Fatalf("run is %+v", run)
+	}
 	for i, want := range []message.Status{message.Dead, message.Pending, message.Pending, message.Dead, message.Dead} {
 		if m, err := d.Get(t.Context(), orders, ids[i]); err != nil || m.Status != want {
 			t.Fatalf("letter %d is %s, %v", i, m.Status, err)
 		}
+	}
+	exact := runSpec("exact")
+	exact.Mode, exact.MaxMessages = store.RunPreview, 2
+	if run := d.startRun(t, exact); run.Matched != 3 || run.Skipped != 1 || run.BeyondLimit != 0 {
+		t.Fatalf("a run of just the limit is %+v", run)
 	}
 	nothing := runSpec("2")
 	nothing.Filter.ErrorClass = "none"

@@ -68,11 +68,11 @@ func TestColumns(t *testing.T) {
 				"conditions": condition("Succeeded", "Unknown", "Running"),
 				"run":        map[string]any{"id": "1", "mode": "Preview", "hash": "sha256:0", "startTime": past},
 				"counts": map[string]any{
-					"matched": int64(9), "replayed": int64(4), "skipped": int64(1),
+					"matched": int64(9), "replayed": int64(4), "skipped": int64(1), "beyondLimit": int64(2),
 				},
 			},
-			columns: []string{"Name", "Queue", "State", "Matched", "Replayed", "Skipped", "Age"},
-			cells:   []any{"columns", "orders", "Running", 9.0, 4.0, 1.0},
+			columns: []string{"Name", "Queue", "State", "Matched", "Replayed", "Skipped", "Beyond Limit", "Age"},
+			cells:   []any{"columns", "orders", "Running", 9.0, 4.0, 1.0, 2.0},
 			wide:    []any{"Preview", "1", "10m", "why"},
 		},
 	}
