@@ -80,6 +80,8 @@ func TestRightsInTheWatchedNamespacesAreEnough(t *testing.T) {
 	o.Expect(o.client.Update(t.Context(), &namespace)).To(Succeed())
 
 	orders := queue("orders", shared)
+	eventually(orders, v1alpha1.ReasonBrokerNotAvailable)
+	o.rollOut("shared-api")
 	eventually(orders, v1alpha1.ReasonReady)
 
 	// The rights to carry a deletion out.

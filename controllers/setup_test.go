@@ -208,6 +208,7 @@ func TestAQueueAndItsBrokerComeTogether(t *testing.T) {
 	o.create(&v1alpha1.Queue{ObjectMeta: metav1.ObjectMeta{Name: "invoices"}})
 	o.broker("default", "pg-app")
 	o.secret("pg-app", pgtest.Database(t))
+	o.rollOut("default-api")
 
 	o.Eventually(func(g Gomega) {
 		var queue v1alpha1.Queue

@@ -121,6 +121,10 @@ const (
 	// ReasonBrokerNotReady means that the Queue's Broker has no database or schema to work with yet.
 	ReasonBrokerNotReady = "BrokerNotReady"
 
+	// ReasonBrokerNotAvailable means that no pod of the Broker's queue API is ready, so that messages are neither taken
+	// nor handed out.
+	ReasonBrokerNotAvailable = "BrokerNotAvailable"
+
 	// ReasonRefNotPermitted means that the referenced object does not admit this namespace, or does not exist: the two
 	// are not told apart across namespaces.
 	ReasonRefNotPermitted = "RefNotPermitted"

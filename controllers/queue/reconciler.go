@@ -88,7 +88,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	pass.True(v1alpha1.ConditionAccepted, v1alpha1.ReasonAccepted,
 		fmt.Sprintf("The queue %q is served by Broker %q.", name, broker.Name))
 	outcome, err := r.sync(ctx, pass, queue, broker, name)
-	if outcome.IsDone() && broker.Namespace != queue.Namespace {
+	if broker.Namespace != queue.Namespace {
 		outcome = r.unwatched(outcome)
 	}
 	return pass.Finish(ctx, outcome, err)
@@ -152,10 +152,20 @@ func (r *Reconciler) sync(
 	queue.Status.Broker = v1alpha1.QueueBrokerStatus{Name: key.Name, Namespace: key.Namespace}
 	queue.Status.Endpoint = endpoint(broker, name)
 	pass.True(v1alpha1.ConditionSynced, v1alpha1.ReasonSynced, "The settings are stored in the database.")
-	if queue.EffectiveState() == v1alpha1.QueuePaused {
-		return status.Done(v1alpha1.ReasonPaused, "The queue takes messages and hands out none.").Again(next(queue)), nil
+	return serving(queue, broker).Again(next(queue)), nil
+}
+
+// serving tells what becomes of messages of a Queue whose settings are stored.
+func serving(queue *v1alpha1.Queue, broker *v1alpha1.Broker) status.Outcome {
+	switch {
+	case !apimeta.IsStatusConditionTrue(broker.Status.Conditions, v1alpha1.ConditionAvailable):
+		return status.Wait(0, v1alpha1.ReasonBrokerNotAvailable, fmt.Sprintf("No pod of the queue API of Broker %q is ready: "+
+			"messages are neither taken nor handed out.", broker.Name))
+	case queue.EffectiveState() == v1alpha1.QueuePaused:
+		return status.Done(v1alpha1.ReasonPaused, "The queue takes messages and hands out none.")
+	default:
+		return status.Done(v1alpha1.ReasonReady, "The queue takes messages and hands them out.")
 	}
-	return status.Done(v1alpha1.ReasonReady, "The queue takes messages and hands them out.").Again(next(queue)), nil
 }
 
 // unsynced shows that the settings may not be stored; the cause is for the log.

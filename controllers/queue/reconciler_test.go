@@ -2,10 +2,12 @@ package queue_test
 
 import (
 	"errors"
+	"fmt"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	kstatus "sigs.k8s.io/cli-utils/pkg/kstatus/status"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -107,6 +109,36 @@ func TestQueueWaitsForBrokerThatIsNotConnected(t *testing.T) {
 	f.Connect(t, f.Broker, f.URL)
 	f.SetBroker(t, f.Broker, metav1.ConditionTrue)
 	f.awaitReady(object)
+}
+
+// A Queue that nobody serves takes no message and hands out none, whatever is stored about it.
+func TestQueueIsReadyOnlyWhileItsBrokerServes(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	object := f.create("orders", nil)
+	f.awaitReady(object)
+	f.SetAvailable(t, f.Broker, metav1.ConditionFalse)
+	f.await(object, v1alpha1.ConditionReady, metav1.ConditionFalse, v1alpha1.ReasonBrokerNotAvailable,
+		kstatus.InProgressStatus)
+	if !apimeta.IsStatusConditionTrue(object.Status.Conditions, v1alpha1.ConditionSynced) || object.Status.Endpoint == "" {
+		t.Errorf("status is %+v", object.Status)
+	}
+	// Its settings are stored and its depth is read all the same.
+	f.Bury(t, "orders", 3, "TIMEOUT")
+	f.edit(object, func(q *v1alpha1.Queue) { q.Spec.State, q.Spec.MaxRetries = v1alpha1.QueuePaused, 7 })
+	f.eventually(func() error {
+		f.read(object)
+		info, err := f.Store.Queue(t.Context(), "orders")
+		count := object.Status.DeadLetters.Count
+		if err == nil && (info.Settings.MaxRetries != 7 || count == nil || *count != 3) {
+			return fmt.Errorf("settings are %+v, status %+v", info.Settings, object.Status)
+		}
+		return err
+	})
+	f.await(object, v1alpha1.ConditionReady, metav1.ConditionFalse, v1alpha1.ReasonBrokerNotAvailable,
+		kstatus.InProgressStatus)
+	f.SetAvailable(t, f.Broker, metav1.ConditionTrue)
+	f.await(object, v1alpha1.ConditionReady, metav1.ConditionTrue, v1alpha1.ReasonPaused, kstatus.CurrentStatus)
 }
 
 func TestSecondPassWritesNothing(t *testing.T) {

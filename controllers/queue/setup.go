@@ -156,7 +156,7 @@ var brokerChanged = predicate.Funcs{
 		return wasBroker && isBroker &&
 			(before.Generation != after.Generation || before.Status.Endpoint != after.Status.Endpoint ||
 				conditionChanged(before.Status.Conditions, after.Status.Conditions,
-					v1alpha1.ConditionDatabaseReady, v1alpha1.ConditionSchemaReady))
+					v1alpha1.ConditionDatabaseReady, v1alpha1.ConditionSchemaReady, v1alpha1.ConditionAvailable))
 	},
 }
 

@@ -115,15 +115,26 @@ func (c *Cluster) CreateBroker(t testing.TB, key types.NamespacedName, allowed v
 	c.SetBroker(t, key, metav1.ConditionTrue)
 }
 
-// SetBroker sets the Broker's DatabaseReady and SchemaReady, as its controller would.
+// SetBroker sets the Broker's DatabaseReady, SchemaReady and Available, as its controller would.
 func (c *Cluster) SetBroker(t testing.TB, key types.NamespacedName, ready metav1.ConditionStatus) {
+	t.Helper()
+	c.setBroker(t, key, ready, v1alpha1.ConditionDatabaseReady, v1alpha1.ConditionSchemaReady, v1alpha1.ConditionAvailable)
+}
+
+// SetAvailable sets the Broker's Available alone: its queue API has come or gone.
+func (c *Cluster) SetAvailable(t testing.TB, key types.NamespacedName, available metav1.ConditionStatus) {
+	t.Helper()
+	c.setBroker(t, key, available, v1alpha1.ConditionAvailable)
+}
+
+func (c *Cluster) setBroker(t testing.TB, key types.NamespacedName, ready metav1.ConditionStatus, conditions ...string) {
 	t.Helper()
 	broker := &v1alpha1.Broker{}
 	if err := c.Client.Get(t.Context(), key, broker); err != nil {
 		t.Fatal(err)
 	}
 	before := broker.DeepCopy()
-	for _, conditionType := range []string{v1alpha1.ConditionDatabaseReady, v1alpha1.ConditionSchemaReady} {
+	for _, conditionType := range conditions {
 		apimeta.SetStatusCondition(&broker.Status.Conditions, metav1.Condition{
 			Type: conditionType, Status: ready, Reason: "Test", ObservedGeneration: broker.Generation,
 		})
