@@ -44,6 +44,8 @@ func (s *Store) claimAll(ctx context.Context, queue string, calls []ClaimParams)
 			break
 		}
 		switch {
+		case result.stale:
+			live, err = s.reloadSegments(ctx, s.pool)
 		case result.cut:
 			open = newClaimants(calls, answers, false)
 		case result.got == len(open.requests) || result.currentNo == 0 || result.currentNo == seg.no:
@@ -68,7 +70,7 @@ func (s *Store) claimAll(ctx context.Context, queue string, calls []ClaimParams)
 // segment that is in.
 func (s *Store) claimFrom(ctx context.Context, queue string, seg segment, open *claimants) (claimResult, error) {
 	result, err := s.claimFromLog(ctx, queue, seg, open)
-	if err != nil || !result.others || (result.exhausted && result.currentNo != seg.no) {
+	if err != nil || result.stale || !result.others || (result.exhausted && result.currentNo != seg.no) {
 		return result, err
 	}
 	return s.claimFromBoth(ctx, queue, seg, open)
@@ -111,9 +113,9 @@ func newClaimants(calls []ClaimParams, answers [][]message.Message, less bool) *
 }
 
 // args are the parameters of both statements.
-func (c *claimants) args(queue string) []any {
+func (c *claimants) args(queue string, seg segment) []any {
 	return []any{
-		queue, c.requests, len(c.requests), c.bytes, c.nonces, c.visibility, c.instances, c.versions,
+		queue, c.requests, len(c.requests), c.bytes, c.nonces, c.visibility, c.instances, c.versions, seg.no,
 	}
 }
 
@@ -144,6 +146,8 @@ func (c *segmentCache) advance(queue string, no int64) { c.cursors.Store(queue, 
 type claimResult struct {
 	// others says that nothing was claimed because the table message has something ready, too.
 	others bool
+	// stale says that the segment is gone and nothing was claimed.
+	stale bool
 	// exhausted says that others is set and the segment has nothing left.
 	exhausted bool
 	// got is how many messages were claimed; cut says that there are more than go at once.
@@ -159,6 +163,7 @@ const claimSourceSQL = `
 WITH q AS MATERIALIZED (
     SELECT q.id, q.visibility_timeout_ms, clock_timestamp() AS now,
         (SELECT max(no) FROM {schema}.segment) AS current_no,
+        EXISTS (SELECT FROM {schema}.segment WHERE no = $9) AS live,
         EXISTS (SELECT FROM {schema}.message m
             WHERE m.queue_id = q.id AND m.status = 'pending' AND m.ready_at <= now()) AS others
     FROM {schema}.queue q WHERE q.name = $1 AND q.state = 'Active'
@@ -172,7 +177,7 @@ const claimExpirySQL = `q.now + coalesce(nullif(($6::bigint[])[f.request], 0), q
 
 const claimLogSQL = claimSourceSQL + `, ready AS MATERIALIZED (
     SELECT l.id, l.created_at, l.max_retries, l.headers, l.payload FROM {log} l
-    WHERE l.queue_id = (SELECT id FROM q WHERE NOT others) AND l.id > (SELECT id FROM reached)
+    WHERE l.queue_id = (SELECT id FROM q WHERE live AND NOT others) AND l.id > (SELECT id FROM reached)
     ORDER BY l.id LIMIT $3
 ), fitting AS MATERIALIZED (
     SELECT r.*, ($2::int[])[place] AS request FROM (
@@ -191,7 +196,7 @@ const claimLogSQL = claimSourceSQL + `, ready AS MATERIALIZED (
 SELECT q.others, q.current_no, q.now, q.visibility_timeout_ms, f.request, f.id, f.created_at, f.max_retries, f.headers,
     f.payload, (SELECT count(*) FROM ready), q.others AND NOT EXISTS (
         SELECT FROM {log} l WHERE l.queue_id = q.id AND l.id > (SELECT id FROM reached)
-    ) FROM q LEFT JOIN fitting f ON true ORDER BY f.place`
+    ), NOT q.live FROM q LEFT JOIN fitting f ON true ORDER BY f.place`
 
 // logClaimRow is one message of a claim, or none.
 type logClaimRow struct {
@@ -207,6 +212,7 @@ type logClaimRow struct {
 	payload    []byte
 	ready      int
 	exhausted  bool
+	stale      bool
 }
 
 func (r *logClaimRow) scan(rows pgx.CollectableRow) error {
@@ -216,7 +222,7 @@ func (r *logClaimRow) scan(rows pgx.CollectableRow) error {
 		maxRetries *int
 	)
 	err := rows.Scan(&r.others, &r.currentNo, &r.now, &r.visibility, &r.request, &id, &createdAt, &maxRetries,
-		&r.headers, &r.payload, &r.ready, &r.exhausted)
+		&r.headers, &r.payload, &r.ready, &r.exhausted, &r.stale)
 	if err == nil && id != nil {
 		r.id, r.createdAt, r.maxRetries = *id, *createdAt, *maxRetries
 	}
@@ -227,12 +233,12 @@ func (r *logClaimRow) scan(rows pgx.CollectableRow) error {
 func (s *Store) claimFromLog(ctx context.Context, queue string, seg segment, open *claimants) (claimResult, error) {
 	rows, err := relaxedRows(ctx, s, claimLock(queue), func(row pgx.CollectableRow) (r logClaimRow, err error) {
 		return r, r.scan(row)
-	}, s.slotSQL(claimLogSQL, seg.slot), open.args(queue)...)
+	}, s.slotSQL(claimLogSQL, seg.slot), open.args(queue, seg)...)
 	if err != nil || len(rows) == 0 {
 		return claimResult{}, err
 	}
 	result := claimResult{
-		others: rows[0].others, exhausted: rows[0].exhausted, cut: len(rows) < rows[0].ready,
+		stale: rows[0].stale, others: rows[0].others, exhausted: rows[0].exhausted, cut: len(rows) < rows[0].ready,
 		currentNo: rows[0].currentNo,
 	}
 	var (
@@ -267,7 +273,8 @@ func (s *Store) claimFromLog(ctx context.Context, queue string, seg segment, ope
 }
 
 // claimBothSQL claims from the log and from the table message, first ready first; in a segment that is not the last,
-// nothing that is ready after the segment's end. SKIP LOCKED passes over what another
+// nothing that is ready after the segment's end. The log goes by id, whatever the clock did meanwhile: a claim is a range
+// of ids, and must leave none out. SKIP LOCKED passes over what another
 // statement has in hand; MATERIALIZED keeps the LIMIT from being run more than once.
 var claimBothSQL = claimSourceSQL + `, other AS MATERIALIZED (
     SELECT id, ready_at, octet_length(payload) AS size FROM {schema}.message
@@ -275,9 +282,11 @@ var claimBothSQL = claimSourceSQL + `, other AS MATERIALIZED (
     ORDER BY ready_at, id LIMIT $3
     FOR UPDATE SKIP LOCKED
 ), logged AS MATERIALIZED (
-    SELECT l.id, l.created_at AS ready_at, octet_length(l.payload) AS size FROM {log} l
-    WHERE l.queue_id = (SELECT id FROM q) AND l.id > (SELECT id FROM reached)
-    ORDER BY l.id LIMIT $3
+    SELECT id, max(created_at) OVER (ORDER BY id) AS ready_at, size FROM (
+        SELECT l.id, l.created_at, octet_length(l.payload) AS size FROM {log} l
+        WHERE l.queue_id = (SELECT id FROM q WHERE live) AND l.id > (SELECT id FROM reached)
+        ORDER BY l.id LIMIT $3
+    ) next
 ), placed AS MATERIALIZED (
     SELECT r.*, row_number() OVER earlier AS place, sum(size) OVER earlier - size AS before
     FROM (SELECT *, false AS logged FROM other UNION ALL SELECT *, true FROM logged) r
@@ -329,7 +338,7 @@ func (s *Store) claimFromBoth(ctx context.Context, queue string, seg segment, op
 	rows, err := relaxedRows(ctx, s, claimLock(queue), func(row pgx.CollectableRow) (p placed, err error) {
 		p.messageRow, err = scanMessage(row, queue, &p.place, &p.request, &p.currentNo, &p.ready)
 		return p, err
-	}, s.slotSQL(claimBothSQL, seg.slot), append(open.args(queue), seg.no)...)
+	}, s.slotSQL(claimBothSQL, seg.slot), open.args(queue, seg)...)
 	if err != nil || len(rows) == 0 {
 		return claimResult{currentNo: seg.no}, err // Someone else was faster.
 	}
@@ -371,7 +380,7 @@ func parseToken(token string) (first, nonce int64) {
 		return 0, 0
 	}
 	text := token[:8] + token[9:13] + token[14:18] + token[19:23] + token[24:]
-	if n, err := hex.Decode(b[:], []byte(text)); err != nil || n != len(b) {
+	if n, err := hex.Decode(b[:], []byte(text)); err != nil || n != len(b) || formatUUID(b) != token {
 		return 0, 0
 	}
 	return int64(binary.BigEndian.Uint64(b[:8])), int64(binary.BigEndian.Uint64(b[8:])) //nolint:gosec // as written

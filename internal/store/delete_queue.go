@@ -106,7 +106,7 @@ func (d deletion) unfinished(ctx context.Context, tx pgx.Tx) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	info, err := one(collect(ctx, tx, scanQueueInfo, d.sql(oneQueueSQL(live)), d.name))
+	info, err := one(collect(ctx, tx, scanQueueInfo, d.qualify(oneQueueSQL(live)), d.name))
 	return info.Depth.Pending+info.Depth.Processing+info.Depth.Dead > 0, err
 }
 

@@ -2,7 +2,6 @@ package store
 
 import (
 	"context"
-	"slices"
 	"time"
 
 	"deadletter.dev/deadletter/internal/message"
@@ -22,12 +21,12 @@ func (s *Store) HotStatements(ctx context.Context, queue string, id, logged int6
 		return nil, err
 	}
 	slot := live.current().slot
-	claim := newClaimants([]ClaimParams{{Max: 10, MaxBytes: 1 << 20}}, make([][]message.Message, 1), false).args(queue)
+	claim := newClaimants([]ClaimParams{{Max: 10, MaxBytes: 1 << 20}}, make([][]message.Message, 1), false).args(queue, live.current())
 	items := []any{queue, []int64{logged}, []int64{anyLease}, []int64{0}, []bool{true}}
 	return map[string]Statement{
 		"enqueue":          {s.slotSQL(enqueueLogSQL, slot), []any{queue, [][]byte{{1}}, []string{"[]"}, []int32{0}, false, live.current().no}},
 		"claim from log":   {s.slotSQL(claimLogSQL, slot), claim},
-		"claim from both":  {s.slotSQL(claimBothSQL, slot), append(slices.Clip(claim), live.current().no)},
+		"claim from both":  {s.slotSQL(claimBothSQL, slot), claim},
 		"succeed in log":   {s.slotSQL(succeedLogSQL, slot), items},
 		"move":             {s.slotSQL(moveSQL, slot), items},
 		"due claims":       {s.slotSQL(dueClaimsSQL, slot), []any{time.Now(), 10}},
@@ -53,7 +52,7 @@ func (s *Store) HotStatements(ctx context.Context, queue string, id, logged int6
 func (s *Store) ForgetSweeps() {
 	s.sweep.mu.Lock()
 	defer s.sweep.mu.Unlock()
-	s.sweep.swept = nil
+	s.sweep.segments = nil
 }
 
 // Setting returns a setting of a session of the store's.

@@ -12,8 +12,9 @@ const (
 	gatherMessages = 1000
 	// gatherFailures bounds the failures of one flush, which come with their texts.
 	gatherFailures = 200
-	// gatherBytes of payload weigh as much as one message, so that a flush is at most 16 MiB.
-	gatherBytes = 16 << 10
+	// gatherBytes of payload weigh as much as one message, so that a flush of several calls is at most 1 MiB: it is on its
+	// way as a whole before a process that is stopped in the middle could leave locks behind.
+	gatherBytes = 1 << 10
 )
 
 // gather makes the groups in which concurrent calls on a queue go together. Enqueues and claims of a queue take turns

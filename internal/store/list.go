@@ -85,8 +85,7 @@ func logSourceSQL(status message.Status) string {
 		where += ` AND l.id > ` + reachedSQL
 	case message.Succeeded:
 		return `SELECT ` + logPreviewColumns + ` FROM {closed} x
-CROSS JOIN ` + fmt.Sprintf(loggedSQL, "x.queue_id", "x.id") + `
-CROSS JOIN ` + fmt.Sprintf(coveringSQL, "x.queue_id", "x.id") + `
+CROSS JOIN ` + logged("x") + ` CROSS JOIN ` + covering("x") + `
 WHERE x.queue_id = ` + queueIDSQL + ` AND x.id > $2 AND NOT x.moved ORDER BY x.id LIMIT $3`
 	case message.Processing:
 		// The few claims that are not over, rather than the many messages that are.
@@ -113,21 +112,33 @@ func listSQL(status message.Status, live segments) string {
 	return strings.Join(parts, " UNION ALL ") + pageSQL + ` OFFSET $4`
 }
 
-// List implements Engine.
+// List implements Engine. A segment that is opened while the page is read may hold messages that belong on it, so the
+// page is read again.
 func (s *Store) List(ctx context.Context, queue string, params ListParams) (Page, error) {
 	ctx, cancel := s.bound(ctx)
 	defer cancel()
 	live, err := s.reloadSegments(ctx, s.pool)
-	if err != nil {
-		return Page{}, fmt.Errorf("list messages: %w", err)
+	for err == nil {
+		var page Page
+		if page, err = s.listIn(ctx, live, queue, params); err != nil {
+			break
+		}
+		newest := live.current().no
+		if live, err = s.reloadSegments(ctx, s.pool); err == nil && live.current().no == newest {
+			return page, nil
+		}
 	}
+	return Page{}, fmt.Errorf("list messages: %w", err)
+}
+
+func (s *Store) listIn(ctx context.Context, live segments, queue string, params ListParams) (Page, error) {
 	if seg, ok := live.of(params.AfterID); ok {
 		live = live.from(seg.no)
 	}
-	rows, err := collect(ctx, s.pool, messageOf(queue), s.sql(listSQL(params.Status, live)),
+	rows, err := collect(ctx, s.pool, messageOf(queue), s.qualify(listSQL(params.Status, live)),
 		queue, params.AfterID, params.Limit+params.Offset+1, params.Offset)
 	if err != nil {
-		return Page{}, fmt.Errorf("list messages: %w", err)
+		return Page{}, err
 	}
 	page := Page{}
 	if len(rows) > params.Limit {

@@ -127,7 +127,7 @@ func (s *Store) Queue(ctx context.Context, name string) (QueueInfo, error) {
 	if err != nil {
 		return QueueInfo{}, fmt.Errorf("read queue: %w", err)
 	}
-	infos, err := collect(ctx, s.pool, scanQueueInfo, s.sql(oneQueueSQL(live)), name)
+	infos, err := collect(ctx, s.pool, scanQueueInfo, s.qualify(oneQueueSQL(live)), name)
 	switch {
 	case err != nil:
 		return QueueInfo{}, fmt.Errorf("read queue: %w", err)
@@ -146,7 +146,7 @@ func (s *Store) Queues(ctx context.Context, afterName string, limit int) ([]Queu
 	if err != nil {
 		return nil, fmt.Errorf("list queues: %w", err)
 	}
-	infos, err := collect(ctx, s.pool, scanQueueInfo, s.sql(queuePageSQL(live)), afterName, limit)
+	infos, err := collect(ctx, s.pool, scanQueueInfo, s.qualify(queuePageSQL(live)), afterName, limit)
 	if err != nil {
 		return nil, fmt.Errorf("list queues: %w", err)
 	}
@@ -171,7 +171,7 @@ func (s *Store) Depths(ctx context.Context) (map[string]Depth, error) {
 		depth.normalise()
 		depths[name] = depth
 		return struct{}{}, err //nolint:wrapcheck // wrapped below
-	}, s.sql(allDepthsSQL(live)))
+	}, s.qualify(allDepthsSQL(live)))
 	if err != nil {
 		return nil, fmt.Errorf("read depths: %w", err)
 	}

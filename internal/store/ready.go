@@ -30,7 +30,7 @@ func (s *Store) ReadyQueues(ctx context.Context, names []string) ([]string, erro
 	if err != nil {
 		return nil, fmt.Errorf("look for ready queues: %w", err)
 	}
-	ready, err := collect(ctx, s.pool, pgx.RowTo[string], s.sql(readyQueuesSQL(live)), names)
+	ready, err := collect(ctx, s.pool, pgx.RowTo[string], s.qualify(readyQueuesSQL(live)), names)
 	if err != nil {
 		return nil, fmt.Errorf("look for ready queues: %w", err)
 	}

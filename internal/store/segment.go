@@ -22,6 +22,8 @@ type segment struct {
 	slot     int
 	firstID  int64
 	openedAt time.Time
+	// closed says that every message in it is closed, for good.
+	closed bool
 }
 
 // segments are the live segments, oldest first. Messages are added to the last one only.
@@ -60,7 +62,7 @@ type segmentCache struct {
 	cursors sync.Map
 }
 
-const segmentsSQL = `SELECT no, slot, first_id, opened_at FROM {schema}.segment ORDER BY no`
+const segmentsSQL = `SELECT no, slot, first_id, opened_at, closed_at IS NOT NULL FROM {schema}.segment ORDER BY no`
 
 // liveSegments returns the segments as last seen. Within a transaction db is that: a call that holds a connection and
 // waits for another could wait for ever, for calls that do the same.
@@ -83,7 +85,7 @@ func (s *Store) reloadSegments(ctx context.Context, db querier) (segments, error
 
 func readSegments(ctx context.Context, db querier, statement string) (segments, error) {
 	rows, err := collect(ctx, db, func(row pgx.CollectableRow) (seg segment, err error) {
-		err = row.Scan(&seg.no, &seg.slot, &seg.firstID, &seg.openedAt)
+		err = row.Scan(&seg.no, &seg.slot, &seg.firstID, &seg.openedAt, &seg.closed)
 		return seg, err //nolint:wrapcheck // wrapped below
 	}, statement)
 	if err != nil {

@@ -155,11 +155,11 @@ func (s *Store) settled(ctx context.Context, db querier, queue string, leases []
 		return results, nil
 	}
 	reasons, err := s.refusals(ctx, db, queue, leases)
-	if err != nil {
-		return nil, err
-	}
 	for _, i := range refused {
-		results[i].Err = reasons(leases[i])
+		// Not knowing why is no reason to hide what was done for the others.
+		if results[i].Err = err; err == nil {
+			results[i].Err = reasons(leases[i])
+		}
 	}
 	return results, nil
 }

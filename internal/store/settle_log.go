@@ -48,6 +48,11 @@ const (
 	loggedSQL = `LATERAL (SELECT * FROM {log} k WHERE k.queue_id = %[1]s AND k.id = %[2]s OFFSET 0) l`
 )
 
+// covering and logged look up what belongs to a row (queue_id, id).
+func covering(row string) string { return fmt.Sprintf(coveringSQL, row+".queue_id", row+".id") }
+
+func logged(row string) string { return fmt.Sprintf(loggedSQL, row+".queue_id", row+".id") }
+
 // heldInLogSQL begins a statement on leased messages of the log: the ones of the items, whose lease is current and, if
 // the item carries a token, is that token's.
 var heldInLogSQL = `
@@ -78,7 +83,7 @@ FROM held h`
 // succeedInLog finishes those of the leases that are in the log and held. The contents come along where whole says so.
 func (s *Store) succeedInLog(ctx context.Context, queue string, leases []LeaseRef, whole []bool,
 ) (done []settledRow, err error) {
-	err = s.eachSegment(ctx, s.pool, leases, func(seg segment, places []int) error {
+	err = s.eachSegment(ctx, s.pool, leases, func(seg segment, places []int) (found []int64, err error) {
 		items := newLogItems(leases, places)
 		contents := make([]bool, len(places))
 		placeOf := make(map[int64]int, len(places))
@@ -89,12 +94,13 @@ func (s *Store) succeedInLog(ctx context.Context, queue string, leases []LeaseRe
 		rows, err := acknowledge(ctx, s, succeededOf(queue), s.slotSQL(succeedLogSQL, seg.slot),
 			queue, items.ids, items.firsts, items.nonces, contents)
 		for _, row := range rows {
+			found = append(found, row.ID)
 			if row.closed == nil || slices.Contains(*row.closed, row.ID) {
 				row.place = placeOf[row.ID]
 				done = append(done, row.settledRow)
 			}
 		}
-		return err
+		return found, err
 	})
 	return done, err
 }
@@ -122,31 +128,28 @@ func succeededOf(queue string) func(pgx.CollectableRow) (succeededRow, error) {
 	}
 }
 
-// eachSegment calls f for each segment that may hold some of the messages, with the places of those. A message that is
-// named twice is in a later call, as if the items came one after the other.
-func (s *Store) eachSegment(ctx context.Context, db querier, leases []LeaseRef, f func(seg segment, places []int) error) error {
+// eachSegment calls f for each segment that may hold some of the messages, with the places of those; f returns the ids
+// that it found. A message that is named twice is in a later call, as if the items came one after the other.
+func (s *Store) eachSegment(ctx context.Context, db querier, leases []LeaseRef, f func(segment, []int) ([]int64, error),
+) error {
 	live, err := s.liveSegments(ctx, db)
 	if err != nil {
 		return err
 	}
 	for places := allPlaces(leases); len(places) > 0; {
-		var again []int
-		seen := make(map[int64]bool, len(places))
-		bySegment := map[int64][]int{}
-		for _, place := range places {
-			id := leases[place].ID
-			if seen[id] {
-				again = append(again, place)
-				continue
-			}
-			seen[id] = true
-			if seg, ok := live.of(id); ok {
-				bySegment[seg.no] = append(bySegment[seg.no], place)
-			}
+		round, again := eachOnce(leases, places)
+		missing, err := inSegments(live, leases, round, f)
+		if err != nil {
+			return err
 		}
-		for _, seg := range live {
-			if len(bySegment[seg.no]) > 0 {
-				if err := f(seg, bySegment[seg.no]); err != nil {
+		// What is not in the newest segment known of may be in one that is newer.
+		if len(missing) > 0 {
+			newest := live.current().no
+			if live, err = s.reloadSegments(ctx, db); err != nil {
+				return err
+			}
+			if live.current().no != newest {
+				if _, err := inSegments(live, leases, missing, f); err != nil {
 					return err
 				}
 			}
@@ -154,6 +157,47 @@ func (s *Store) eachSegment(ctx context.Context, db querier, leases []LeaseRef, 
 		places = again
 	}
 	return nil
+}
+
+// eachOnce takes the first place of each message; again are the others.
+func eachOnce(leases []LeaseRef, places []int) (round, again []int) {
+	seen := make(map[int64]bool, len(places))
+	for _, place := range places {
+		if id := leases[place].ID; !seen[id] {
+			seen[id] = true
+			round = append(round, place)
+		} else {
+			again = append(again, place)
+		}
+	}
+	return round, again
+}
+
+// inSegments calls f for each of the segments and returns the places of messages that would be in the newest one and
+// were not found.
+func inSegments(live segments, leases []LeaseRef, places []int, f func(segment, []int) ([]int64, error),
+) (missing []int, err error) {
+	bySegment := map[int64][]int{}
+	for _, place := range places {
+		if seg, ok := live.of(leases[place].ID); ok {
+			bySegment[seg.no] = append(bySegment[seg.no], place)
+		}
+	}
+	for _, seg := range live {
+		if len(bySegment[seg.no]) == 0 {
+			continue
+		}
+		found, err := f(seg, bySegment[seg.no])
+		if err != nil {
+			return nil, err
+		}
+		if seg.no == live.current().no && len(found) < len(bySegment[seg.no]) {
+			missing = slices.DeleteFunc(bySegment[seg.no], func(place int) bool {
+				return slices.Contains(found, leases[place].ID)
+			})
+		}
+	}
+	return missing, nil
 }
 
 func allPlaces(leases []LeaseRef) []int {
@@ -180,19 +224,18 @@ OVERRIDING SYSTEM VALUE
 SELECT x.id, x.queue_id, 'processing', l.payload, l.headers, l.max_retries, 1, 1,
     l.created_at, (` + logTokenSQL + `)::uuid, c.expires_at, c.claimed_at, c.instance, c.version,
     l.created_at, c.claimed_at
-FROM closed x CROSS JOIN ` + fmt.Sprintf(loggedSQL, "x.queue_id", "x.id") + `
-CROSS JOIN ` + fmt.Sprintf(coveringSQL, "x.queue_id", "x.id")
+FROM closed x CROSS JOIN ` + logged("x") + ` CROSS JOIN ` + covering("x") + `
+RETURNING id`
 
 // moveFromLog takes those of the leases that are held in the log into the table message.
 func (s *Store) moveFromLog(ctx context.Context, tx pgx.Tx, queue string, leases []LeaseRef) error {
 	if err := s.shareLife(ctx, tx, queue); err != nil {
 		return err
 	}
-	return s.eachSegment(ctx, tx, leases, func(seg segment, places []int) error {
+	return s.eachSegment(ctx, tx, leases, func(seg segment, places []int) ([]int64, error) {
 		items := newLogItems(leases, places)
-		_, err := tx.Exec(ctx, s.slotSQL(moveSQL, seg.slot), queue, items.ids, items.firsts, items.nonces,
-			make([]bool, len(places)))
-		return err //nolint:wrapcheck // wrapped by the operation
+		return collect(ctx, tx, pgx.RowTo[int64], s.slotSQL(moveSQL, seg.slot), queue, items.ids, items.firsts,
+			items.nonces, make([]bool, len(places)))
 	})
 }
 

@@ -67,6 +67,7 @@ type Store struct {
 	succeeds *coalesce.Group[string, []LeaseRef, []Settled]
 	fails    *coalesce.Group[string, []FailedLease, []Settled]
 	sweep    sweepState
+	rotation rotationState
 }
 
 var _ Engine = (*Store)(nil)
@@ -142,6 +143,9 @@ func prepareConn(config *pgx.ConnConfig, application string, timeout time.Durati
 	params["enable_bitmapscan"] = "off"
 	params["enable_mergejoin"] = "off"
 	params["jit"] = "off"
+	// A session whose client's machine is gone ends, with its locks, within a quarter of a minute.
+	params["tcp_keepalives_idle"], params["tcp_keepalives_interval"], params["tcp_keepalives_count"] = "5", "3", "3"
+	params["tcp_user_timeout"] = "15000"
 	if dial != nil {
 		config.DialFunc = dial
 		// The dialer decides where names lead, so none is looked up before it.
@@ -196,9 +200,14 @@ func (s *Store) sql(statement string) string {
 	if cached, ok := s.statements.Load(statement); ok {
 		return cached.(string) //nolint:forcetypeassert // only strings are stored
 	}
-	qualified := strings.ReplaceAll(statement, "{schema}", s.quotedSchema)
+	qualified := s.qualify(statement)
 	s.statements.Store(statement, qualified)
 	return qualified
+}
+
+// qualify puts the schema into a statement that is made anew for the segments there are, and not worth remembering.
+func (s *Store) qualify(statement string) string {
+	return strings.ReplaceAll(statement, "{schema}", s.quotedSchema)
 }
 
 // bound gives an operation the statement timeout, and a margin for the way there and back.
@@ -226,6 +235,12 @@ func collect[T any](ctx context.Context, db querier, scan func(pgx.CollectableRo
 
 type querier interface {
 	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
+}
+
+// IsUnsent reports whether err says that nothing was asked of the database at all, because there was no connection.
+func IsUnsent(err error) bool {
+	var connectErr *pgconn.ConnectError
+	return errors.As(err, &connectErr) || pgconn.SafeToRetry(err)
 }
 
 // IsUnavailable reports whether err says that the database could not be reached, is going away or has no room, rather

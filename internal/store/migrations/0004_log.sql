@@ -8,7 +8,9 @@ CREATE TABLE {schema}.segment (
     no        bigint      PRIMARY KEY,
     slot      integer     NOT NULL UNIQUE CHECK (slot BETWEEN 0 AND 7),
     first_id  bigint      NOT NULL,
-    opened_at timestamptz NOT NULL DEFAULT now()
+    opened_at timestamptz NOT NULL DEFAULT now(),
+    -- When it was seen that everything in it is closed, which is for good: nothing is added to it any more.
+    closed_at timestamptz
 );
 INSERT INTO {schema}.segment (no, slot, first_id) VALUES (1, 0, 1);
 
