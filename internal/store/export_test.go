@@ -66,3 +66,14 @@ func (s *Store) SettingSource(ctx context.Context, name string) (source string, 
 	err = s.pool.QueryRow(ctx, "SELECT source FROM pg_settings WHERE name = $1", name).Scan(&source)
 	return source, err
 }
+
+// OpenAfter opens a segment as a pass would for which segment no is the newest.
+func (s *Store) OpenAfter(ctx context.Context, rotation Rotation, no int64) (bool, error) {
+	live, err := s.reloadSegments(ctx, s.pool)
+	if err != nil {
+		return false, err
+	}
+	var result RotationResult
+	err = (&rotator{Store: s, Rotation: rotation, result: &result}).open(ctx, live.from(no)[0])
+	return result.Opened, err
+}
