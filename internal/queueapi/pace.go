@@ -14,7 +14,8 @@ const (
 	longestBody = readTimeout
 )
 
-// paced reads a body that must keep coming.
+// paced reads a body that must keep coming: any that may become larger than freeBytes. The HTTP server itself lifts
+// the deadline from the connection of a body that has ended.
 type paced struct {
 	from io.Reader
 	conn *http.ResponseController
@@ -42,10 +43,6 @@ func (p *paced) Read(b []byte) (int, error) {
 	p.due -= n
 	return n, err //nolint:wrapcheck // a transparent wrapper
 }
-
-// done lifts the deadline from the connection of a body that has arrived: the end of the time for reading would look
-// like the client going away.
-func (p *paced) done() { _ = p.conn.SetReadDeadline(time.Time{}) }
 
 func deadline(after time.Duration) time.Time {
 	return time.Now().Add(after) //nolint:forbidigo // connections know no other clock

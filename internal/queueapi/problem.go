@@ -98,7 +98,8 @@ func problemBodyUnreadable() *problem {
 
 func problemRequestTimeout() *problem {
 	p := newProblem(http.StatusRequestTimeout, "request-timeout", "The request took too long to arrive",
-		"The body must keep coming: 256 KiB of it, or the rest, in ten seconds, and all of it in a minute.")
+		"A body must be there in a minute, and one of more than 4 KiB must keep coming: 256 KiB of it, or the rest, in "+
+			"ten seconds.")
 	p.headers = []string{"Connection", "close"}
 	return p
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
@@ -19,8 +20,15 @@ type slowSender struct {
 	conn net.Conn
 }
 
-// sendSlowly starts a request that announces more of a body than it sends.
+// sendSlowly starts a request that announces so much more of a body than it sends that the body must keep coming.
 func (s *server) sendSlowly(method, path, body string) *slowSender {
+	s.t.Helper()
+	const missing = 8 << 10
+	return s.announce(method, path, len(body)+missing, body)
+}
+
+// announce starts a request that announces a body of this length, and sends the start of it.
+func (s *server) announce(method, path string, length int, body string) *slowSender {
 	s.t.Helper()
 	conn, err := new(net.Dialer).DialContext(s.t.Context(), "tcp", strings.TrimPrefix(s.url, "http://"))
 	if err != nil {
@@ -31,8 +39,7 @@ func (s *server) sendSlowly(method, path, body string) *slowSender {
 		s.t.Fatal(err)
 	}
 	const request = "%s %s HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n%s"
-	const missing = 1 << 10
-	if _, err := fmt.Fprintf(conn, request, method, path, len(body)+missing, body); err != nil {
+	if _, err := fmt.Fprintf(conn, request, method, path, length, body); err != nil {
 		s.t.Fatal(err)
 	}
 	return &slowSender{t: s.t, conn: conn}
@@ -73,7 +80,8 @@ func TestSlowSendersTakeNoSlots(t *testing.T) {
 	for range senders {
 		for _, route := range postRoutes() {
 			s.sendSlowly(http.MethodPost, routePath("orders", route, m.ID), "{")
-			count++
+			s.announce(http.MethodPost, routePath("orders", route, m.ID), 1<<10, "{")
+			count += 2
 		}
 		for _, route := range getRoutes() {
 			s.sendSlowly(http.MethodGet, routePath("orders", route, m.ID), "{").answer()
@@ -96,9 +104,33 @@ func TestBodiesMustKeepComing(t *testing.T) {
 	}
 	s.eventually("the budget to be given back", func() bool { return s.api.HeldBodyBytes() == 0 })
 	// The time for the body is not the time for the answer.
-	if got := <-s.poll(t.Context(), "orders", `{"wait_seconds":1}`); got.status != 200 || got.after < time.Second {
+	padding := strings.Repeat(" ", 8<<10)
+	if got := <-s.poll(t.Context(), "orders", `{"wait_seconds":1}`+padding); got.status != 200 || got.after < time.Second {
 		t.Errorf("a long poll behind a short time for bodies answers %+v", got)
 	}
+}
+
+// TestTheServerEndsSmallBodies: they have no deadline but the server's, and nothing that they read is counted.
+func TestTheServerEndsSmallBodies(t *testing.T) {
+	t.Parallel()
+	s := newServer(t, func(options *queueapi.Options, _ *store.Options) {
+		options.Limits.BodyTimeout = time.Millisecond
+	})
+	web := httptest.NewUnstartedServer(s.api)
+	web.Config.ReadTimeout = time.Second
+	web.Start()
+	t.Cleanup(web.Close)
+	s.url = web.URL
+	for _, length := range []int{1, 4 << 10} {
+		start := time.Now()
+		answer := s.announce(http.MethodPost, "/queues/orders/messages", length, "").answer()
+		answer.problem(http.StatusRequestTimeout, "request-timeout")
+		if took := time.Since(start); took < 900*time.Millisecond {
+			t.Errorf("a body of %d bytes was given up after %s", length, took)
+		}
+	}
+	answer := s.announce(http.MethodPost, "/queues/orders/messages", 4<<10+1, "").answer()
+	answer.problem(http.StatusRequestTimeout, "request-timeout")
 }
 
 // TestHeldBodiesDoNotStarveSmallOnes: senders that stop with the whole budget taken are sent away in time, and small
