@@ -160,7 +160,7 @@ func (r *rotator) close(ctx context.Context, seg segment, hurry bool) (closed bo
 			return false, err
 		}
 	}
-	err = r.alone(ctx, func(ctx context.Context, tx pgx.Tx) error {
+	err = r.alone(ctx, seg, func(ctx context.Context, tx pgx.Tx) error {
 		_, err := tx.Exec(ctx, r.sql(closeSegmentSQL), seg.no)
 		closed = err == nil
 		return err //nolint:wrapcheck // wrapped by the caller
@@ -168,15 +168,20 @@ func (r *rotator) close(ctx context.Context, seg segment, hurry bool) (closed bo
 	return closed, err
 }
 
-// alone runs f in a transaction, if no other pass is at work, with a bound on waits for locks. A lock that is not to be
-// had in time is no error: someone reads the tables, a backup perhaps, and there is another pass.
-func (r *rotator) alone(ctx context.Context, f func(ctx context.Context, tx pgx.Tx) error) error {
+// alone runs f on a segment in a transaction, if no other pass is at work, with a bound on waits for locks. A lock that
+// is not to be had in time is no error: someone reads the tables, a backup perhaps, and there is another pass. Nor is a
+// segment that another pass has freed since: its slot is another's then, and f must not touch it.
+func (r *rotator) alone(ctx context.Context, seg segment, f func(ctx context.Context, tx pgx.Tx) error) error {
 	ctx, cancel := context.WithTimeout(ctx, countTimeout)
 	defer cancel()
 	err := pgx.BeginFunc(ctx, r.pool, func(tx pgx.Tx) error {
 		mine, err := r.tryLock(ctx, tx, rotateLock)
 		if err != nil || !mine {
 			return err
+		}
+		var there bool
+		if err := tx.QueryRow(ctx, r.sql(segmentThereSQL), seg.no).Scan(&there); err != nil || !there {
+			return err //nolint:wrapcheck // wrapped by the caller
 		}
 		if _, err := tx.Exec(ctx, passSettingsSQL, millisText(countTimeout), millisText(rotateWait)); err != nil {
 			return err //nolint:wrapcheck // wrapped by the caller
@@ -210,7 +215,7 @@ WHERE current.no = $1 AND $1 = (SELECT max(no) FROM {schema}.segment) AND ids.la
 
 // open opens the next segment if it is time. Whatever was added to the current one is committed by then.
 func (r *rotator) open(ctx context.Context, current segment) error {
-	return r.alone(ctx, func(ctx context.Context, tx pgx.Tx) error {
+	return r.alone(ctx, current, func(ctx context.Context, tx pgx.Tx) error {
 		if err := r.lock(ctx, tx, segmentLock); err != nil {
 			return err
 		}
@@ -222,6 +227,8 @@ func (r *rotator) open(ctx context.Context, current segment) error {
 }
 
 const (
+	segmentThereSQL = `SELECT EXISTS (SELECT FROM {schema}.segment WHERE no = $1)`
+
 	closeSegmentSQL = `UPDATE {schema}.segment SET closed_at = now() WHERE no = $1`
 
 	lockSlotSQL = `LOCK TABLE {log}, {claim}, {closed}, {delta} IN ACCESS EXCLUSIVE MODE`
@@ -246,7 +253,7 @@ SELECT queue_id, sum(pending), sum(processing), sum(succeeded), sum(dead) FROM {
 // before the tables are locked: nothing in them changes any more.
 func (r *rotator) free(ctx context.Context, seg segment) (freed bool, err error) {
 	var removed int64
-	err = r.alone(ctx, func(ctx context.Context, tx pgx.Tx) error {
+	err = r.alone(ctx, seg, func(ctx context.Context, tx pgx.Tx) error {
 		freed = false
 		tag, err := tx.Exec(ctx, r.sql(dropSegmentSQL), seg.no)
 		if err != nil || tag.RowsAffected() == 0 {

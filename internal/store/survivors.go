@@ -46,7 +46,7 @@ func (r *rotator) count(ctx context.Context, seg segment, statement string) (*su
 		return nil, nil //nolint:nilnil // not known is an answer
 	}
 	var found *survivors
-	err := r.alone(ctx, func(ctx context.Context, tx pgx.Tx) error {
+	err := r.alone(ctx, seg, func(ctx context.Context, tx pgx.Tx) error {
 		var began, ended time.Time
 		if err := tx.QueryRow(ctx, "SELECT clock_timestamp()").Scan(&began); err != nil {
 			return err //nolint:wrapcheck // wrapped by the caller
@@ -116,8 +116,8 @@ RETURNING id`
 	// moveLeasedSQL moves what is leased, under the same lease. $4 is not needed.
 	moveLeasedSQL = `
 WITH held AS MATERIALIZED (
-    SELECT l.queue_id, l.id FROM {log} l
-    WHERE l.queue_id = ` + queueIDSQL + ` AND l.id > $2 AND $4::bigint IS NOT NULL
+    SELECT l.queue_id, l.id FROM {log} l CROSS JOIN ` + covering("l") + `
+    WHERE l.queue_id = ` + queueIDSQL + ` AND l.id > $2 AND $4::bigint IS NOT NULL AND c.last >= l.id
         AND NOT EXISTS (SELECT FROM {closed} x WHERE x.queue_id = l.queue_id AND x.id = l.id OFFSET 0)
     ORDER BY l.id LIMIT $3
 ), closed AS (
@@ -152,7 +152,7 @@ RETURNING id`
 func (r *rotator) moveAll(ctx context.Context, seg segment, queue, statement string) error {
 	for last, more := int64(0), true; more; {
 		more = false
-		err := r.alone(ctx, func(ctx context.Context, tx pgx.Tx) error {
+		err := r.alone(ctx, seg, func(ctx context.Context, tx pgx.Tx) error {
 			// As a claim, and as whatever else moves messages of the queue.
 			if err := r.lock(ctx, tx, claimLock(queue)); err != nil {
 				return err
