@@ -90,23 +90,24 @@ type ReplaySelector struct {
 	Scope ReplayScope `json:"scope,omitempty"`
 
 	// categories selects by failure category: 'VALIDATION', 'TIMEOUT', 'AUTH', 'EXTERNAL', 'POISON', 'EXPIRED',
-	// 'UNKNOWN', or one of the workers' own.
+	// 'UNKNOWN', or one of the workers' own. Upper and lower case differ.
 	// +optional
 	// +listType=set
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=32
 	// +kubebuilder:validation:items:MinLength=1
 	// +kubebuilder:validation:items:MaxLength=64
+	// +kubebuilder:validation:XValidation:rule="self.all(c, c.trim() in ['VALIDATION', 'TIMEOUT', 'AUTH', 'EXTERNAL', 'POISON', 'EXPIRED', 'UNKNOWN'] || !(c.trim().upperAscii() in ['VALIDATION', 'TIMEOUT', 'AUTH', 'EXTERNAL', 'POISON', 'EXPIRED', 'UNKNOWN']))",message="`categories` must have the built-in ones in capitals, as 'EXTERNAL': upper and lower case differ"
 	Categories []string `json:"categories,omitempty"`
 
-	// fingerprints selects by failure group.
+	// fingerprints selects by failure group: 16 lower-case hexadecimal digits, as the queue API shows them.
 	// +optional
 	// +listType=set
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=100
-	// +kubebuilder:validation:items:MinLength=1
-	// +kubebuilder:validation:items:MaxLength=64
-	// +kubebuilder:validation:items:Pattern=`^[0-9a-f]+$`
+	// +kubebuilder:validation:items:MinLength=16
+	// +kubebuilder:validation:items:MaxLength=16
+	// +kubebuilder:validation:items:Pattern=`^[0-9a-f]{16}$`
 	Fingerprints []string `json:"fingerprints,omitempty"`
 
 	// errorContains selects the letters whose last error contains this text, exactly as it is written.

@@ -29,6 +29,10 @@ func TestValidate(t *testing.T) {
 		"NUL":                {v1alpha1.ReplaySpec{Selector: v1alpha1.ReplaySelector{ErrorContains: "a\x00b"}}, "NUL"},
 		"after year 1":       {v1alpha1.ReplaySpec{Selector: v1alpha1.ReplaySelector{DiedAfter: &metav1.Time{}}}, "year 1"},
 		"before year 1":      {v1alpha1.ReplaySpec{Selector: v1alpha1.ReplaySelector{DiedBefore: &metav1.Time{}}}, "year 1"},
+		"a fingerprint":      {spec: selecting(v1alpha1.ReplaySelector{Fingerprints: []string{"e5c1dbab72c2dddc"}})},
+		"half a fingerprint": {selecting(v1alpha1.ReplaySelector{Fingerprints: []string{"e5c1dbab72c2dddc", "e5c1"}}), "16"},
+		"EXTERNAL":           {spec: selecting(v1alpha1.ReplaySelector{Categories: []string{"EXTERNAL", "tax"}})},
+		"external":           {selecting(v1alpha1.ReplaySelector{Categories: []string{"tax", "external"}}), "'EXTERNAL'"},
 		"unknown mode":       {v1alpha1.ReplaySpec{Mode: "Dream", Selector: v1alpha1.ReplaySelector{MessageIDs: []int64{1}}}, "`mode`"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -39,6 +43,10 @@ func TestValidate(t *testing.T) {
 			}
 		})
 	}
+}
+
+func selecting(selector v1alpha1.ReplaySelector) v1alpha1.ReplaySpec {
+	return v1alpha1.ReplaySpec{Selector: selector}
 }
 
 func TestRunSpecSaysEverything(t *testing.T) {

@@ -1,6 +1,9 @@
 package replay
 
 import (
+	"fmt"
+	"regexp"
+	"slices"
 	"strings"
 	"time"
 
@@ -65,6 +68,10 @@ func validate(object *v1alpha1.Replay) string {
 		return "`selector` must not have criteria when `scope` is 'All'."
 	case !all && criteria == 0:
 		return "`selector` must have at least one criterion, or `scope` 'All' to select every dead letter of the queue."
+	case slices.ContainsFunc(selector.Fingerprints, isNoFingerprint):
+		return "`selector.fingerprints` must be 16 lower-case hexadecimal digits each."
+	case misspelt(selector.Categories) != "":
+		return fmt.Sprintf("`selector.categories` tells upper from lower case: write '%s'.", misspelt(selector.Categories))
 	case isYearOne(selector.DiedAfter) || isYearOne(selector.DiedBefore):
 		return "`selector.diedAfter` and `selector.diedBefore` must be later than the first moment of the year 1."
 	case strings.ContainsRune(selector.ErrorContains, 0):
@@ -74,6 +81,29 @@ func validate(object *v1alpha1.Replay) string {
 	default:
 		return ""
 	}
+}
+
+// fingerprint is what [message.Fingerprint] makes.
+var fingerprint = regexp.MustCompile(`^[0-9a-f]{16}$`)
+
+func isNoFingerprint(text string) bool { return !fingerprint.MatchString(text) }
+
+var builtIn = []message.Category{
+	message.Validation, message.Timeout, message.Auth, message.External, message.Poison, message.Expired, message.Unknown,
+}
+
+// misspelt returns the built-in category that one of the names would be but for its case, or nothing. Such a name
+// selects nothing, and looks as if there were nothing to select.
+func misspelt(names []string) message.Category {
+	for _, raw := range names {
+		name := message.NewCategory(raw)
+		for _, known := range builtIn {
+			if name != known && strings.EqualFold(string(name), string(known)) {
+				return known
+			}
+		}
+	}
+	return ""
 }
 
 // isYearOne tells a time that was set to the zero time, which a filter takes for none: it would select everything.

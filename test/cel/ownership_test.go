@@ -43,9 +43,9 @@ func TestListsAreSharedBetweenOwners(t *testing.T) {
 		"fingerprints": {
 			kind:   "Replay",
 			path:   []string{"spec", "selector", "fingerprints"},
-			first:  replay("1", map[string]any{"fingerprints": []any{"aa"}}),
-			second: replay("2", map[string]any{"fingerprints": []any{"bb"}}),
-			want:   []any{"aa", "bb"},
+			first:  replay("1", map[string]any{"fingerprints": []any{"00000000000000aa"}}),
+			second: replay("2", map[string]any{"fingerprints": []any{"00000000000000bb"}}),
+			want:   []any{"00000000000000aa", "00000000000000bb"},
 		},
 		"messageIDs": {
 			kind:   "Replay",
