@@ -3,6 +3,7 @@ package blackbox_test
 import (
 	"syscall"
 	"testing"
+	"time"
 )
 
 const (
@@ -38,9 +39,11 @@ func TestNothingIsLostWhenPostgresIsKilled(t *testing.T) {
 		if err := db.Kill9(); err != nil {
 			t.Fatal(err)
 		}
+		killed := time.Now()
 		if err := db.Restart(t.Context()); err != nil {
 			t.Fatal(err)
 		}
+		l.ledger.crash(killed)
 		a.awaitReady() // By itself: nobody restarts the API.
 	}
 	l.await(between)

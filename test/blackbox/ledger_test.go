@@ -24,8 +24,8 @@ type ledger struct {
 
 // hold is a worker's view of one lease, by the database's clock.
 type hold struct {
-	token   string
-	expires time.Time
+	token          string
+	since, expires time.Time
 	// unsure is set when the worker tried to end the hold and does not know whether it did.
 	unsure bool
 }
@@ -59,7 +59,23 @@ func (l *ledger) claim(m message) {
 	if l.finished[m.ID] {
 		l.t.Errorf("message %d was claimed after it was finished", m.ID)
 	}
-	l.held[m.ID] = hold{token: m.LeaseToken, expires: *m.LeaseExpiresAt}
+	l.held[m.ID] = hold{token: m.LeaseToken, since: since, expires: *m.LeaseExpiresAt}
+}
+
+// lastMoment is how long a claim may not be on disk, by Postgres's default: three times wal_writer_delay, and a margin.
+const lastMoment = time.Second
+
+// crash records that the database was killed at a time, by the clock of its machine, which is this one. Claims do not
+// wait for the disk, so those of the last moment may be undone; nothing else may.
+func (l *ledger) crash(at time.Time) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for id, h := range l.held {
+		if h.since.After(at.Add(-lastMoment)) && h.since.Before(at) {
+			h.unsure = true
+			l.held[id] = h
+		}
+	}
 }
 
 // end records how the worker's call to end its hold was answered; status 0 means not at all.
