@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"runtime"
 	"time"
 
 	"sigs.k8s.io/controller-runtime/pkg/client/config"
@@ -38,6 +39,8 @@ func (c apiCommand) Run(ctx context.Context, logger *slog.Logger) error {
 	if err != nil {
 		return err
 	}
+	floor := newHeapFloor()
+	defer runtime.KeepAlive(floor)
 	return queueapi.Run(ctx, queueapi.Config{
 		Auth:                    auth,
 		DatabaseURL:             url,
