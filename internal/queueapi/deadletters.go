@@ -27,6 +27,9 @@ func (a *API) listDeadLetters(c *call) error {
 		return err
 	}
 	page, err := a.backend.DeadLetters(c.r.Context(), c.queue, filter, after, limit)
+	if err == nil && len(page.Letters) == 0 {
+		err = a.mustExist(c)
+	}
 	if err != nil {
 		return err
 	}
@@ -74,6 +77,9 @@ func (a *API) listGroups(c *call) error {
 		return err
 	}
 	groups, err := a.backend.DeadLetterGroups(c.r.Context(), c.queue, limit)
+	if err == nil && len(groups) == 0 {
+		err = a.mustExist(c)
+	}
 	if err != nil {
 		return err
 	}
@@ -82,6 +88,15 @@ func (a *API) listGroups(c *call) error {
 		answer.Groups[i] = newGroupJSON(&groups[i])
 	}
 	return c.answer(http.StatusOK, answer)
+}
+
+// mustExist refuses a queue that is not there: whoever mistypes its name must not read that nothing is dead.
+func (a *API) mustExist(c *call) error {
+	_, err := a.backend.Queue(c.r.Context(), c.queue)
+	if errors.Is(err, store.ErrNotFound) {
+		return noSuchQueue()
+	}
+	return err //nolint:wrapcheck // told apart by problemOf
 }
 
 // deadLetterFilter reads the filters, all of which must hold.

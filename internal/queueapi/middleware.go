@@ -137,7 +137,9 @@ func problemOf(err error) *problem {
 			"A message was accepted under this key before, and it is no longer kept. Nothing was changed.")
 	case errors.Is(err, store.ErrUndeclaredQueue):
 		return newProblem(http.StatusNotFound, "queue-not-declared", "The queue is not declared",
-			"This Broker takes messages only for queues that a Queue resource declares, and none while one is deleted.")
+			"This Broker takes messages only for queues that a Queue resource declares.")
+	case store.IsUnsent(err):
+		return problemUnavailable("The database cannot be reached. Nothing was changed. Retry.")
 	case errors.Is(err, context.Canceled), store.IsUnavailable(err):
 		return problemUnavailable("The database did not answer in time. Whether a change was made is not known. Retry.")
 	default:

@@ -296,8 +296,10 @@ func TestReadingCreatesNoQueue(t *testing.T) {
 	t.Parallel()
 	s := newServer(t)
 	s.do(http.MethodPost, "/queues/orders/claim", nil).want(http.StatusOK)
-	for _, route := range []string{"messages", "dead-letters", "dead-letters/groups"} {
-		s.do(http.MethodGet, routePath("orders", route, 1), nil).want(http.StatusOK)
+	s.do(http.MethodGet, routePath("orders", "messages", 1), nil).want(http.StatusOK)
+	// A mistyped name must not read as if nothing were dead.
+	for _, route := range []string{"dead-letters", "dead-letters/groups"} {
+		s.do(http.MethodGet, routePath("orders", route, 1), nil).problem(http.StatusNotFound, "not-found")
 	}
 	s.do(http.MethodPost, "/queues/orders/messages", `{"payload":""}`).want(422)
 	s.do(http.MethodGet, "/queues/orders", nil).problem(http.StatusNotFound, "not-found")

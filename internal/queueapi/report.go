@@ -3,6 +3,7 @@ package queueapi
 import (
 	"bytes"
 	"strconv"
+	"strings"
 	"time"
 
 	"deadletter.dev/deadletter/internal/message"
@@ -79,8 +80,9 @@ func readReportMember(report *message.Report, name string, v strictjson.Value) b
 	isNull := v.Kind() == strictjson.Null
 	switch name {
 	case "error":
-		if v.Kind() != strictjson.Null {
-			report.Reason = anyText(v)
+		// A dead letter must say why it died, if only that nobody said.
+		if text := anyText(v); strings.TrimSpace(text) != "" {
+			report.Reason = text
 		}
 	case "category":
 		report.Category = anyText(v)

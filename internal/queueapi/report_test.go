@@ -53,7 +53,8 @@ func TestReportsAreCoercedWithAMark(t *testing.T) {
 			return *m.LastError == "no error was reported" && m.LastFailure.Category == "UNKNOWN"
 		}},
 		{`{"error":null}`, func(m msg, _ letter) bool { return *m.LastError == "no error was reported" }},
-		{`{"error":""}`, func(m msg, _ letter) bool { return *m.LastError == "" }},
+		{`{"error":""}`, func(m msg, _ letter) bool { return *m.LastError == "no error was reported" }},
+		{`{"error":" \n"}`, func(m msg, _ letter) bool { return *m.LastError == "no error was reported" }},
 		{`{"error":{"code":7}}`, func(m msg, _ letter) bool { return *m.LastError == `{"code":7}` }},
 		{`{"error":"a\u0000b\ud800"}`, func(m msg, _ letter) bool { return *m.LastError == `a\x00b\ud800` }},
 		{"{\"error\":\"a\xffb\"}", func(m msg, _ letter) bool { return *m.LastError == `a\xffb` }},

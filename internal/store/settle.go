@@ -59,11 +59,26 @@ func (s *Store) succeedAll(ctx context.Context, queue string, calls [][]LeaseRef
 	if err == nil && len(done) < len(leases) {
 		done, err = s.succeedOthers(ctx, queue, leases, done)
 	}
-	if err != nil {
+	if err != nil && len(done) == 0 {
 		return nil, err
+	}
+	if err != nil {
+		return deal(partly(leases, done, err), calls), nil
 	}
 	results, err := s.settled(ctx, s.pool, queue, leases, done)
 	return deal(results, calls), err
+}
+
+// partly are the results when some items were done before an error: it is that of the others.
+func partly(leases []LeaseRef, done []settledRow, err error) []Settled {
+	results := make([]Settled, len(leases))
+	for i := range results {
+		results[i].Err = err
+	}
+	for _, row := range done {
+		results[row.place] = Settled{Message: row.Message}
+	}
+	return results
 }
 
 // deal gives each call the results of its items.
