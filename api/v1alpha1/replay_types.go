@@ -10,7 +10,7 @@ import (
 // together with `runID`, which asks for a new run; the exception is `mode`, where 'Preview' may become 'Execute': that
 // edit is the approval of the preview. `suspend`, `limits.messagesPerSecond` and `onDelete` may change at any time.
 // +kubebuilder:validation:XValidation:rule="self.runID != oldSelf.runID || self.selector == oldSelf.selector",message="`selector` is immutable unless runID changes",fieldPath=".selector"
-// +kubebuilder:validation:XValidation:rule="self.runID != oldSelf.runID || self.mode == oldSelf.mode || oldSelf.mode == 'Preview'",message="`mode` is immutable unless runID changes: a run that was executed must not become a preview",fieldPath=".mode"
+// +kubebuilder:validation:XValidation:rule="self.runID != oldSelf.runID || self.mode == oldSelf.mode || oldSelf.mode == 'Preview'",message="`mode` is immutable unless runID changes, once it is 'Execute': the run may have begun",fieldPath=".mode"
 // +kubebuilder:validation:XValidation:rule="self.runID != oldSelf.runID || self.?limits.?maxMessages == oldSelf.?limits.?maxMessages",message="`maxMessages` is immutable unless runID changes",fieldPath=".limits"
 // +kubebuilder:validation:XValidation:rule="self.runID != oldSelf.runID || self.?limits.?maxReplaysPerMessage == oldSelf.?limits.?maxReplaysPerMessage",message="`maxReplaysPerMessage` is immutable unless runID changes",fieldPath=".limits"
 type ReplaySpec struct {
@@ -258,7 +258,7 @@ type ReplayRun struct {
 type ReplayCounts struct {
 	// matched is the number of dead letters that met the selector when the run started: the selected ones, those skipped
 	// right away, and those beyond the limit. What is neither replayed nor skipped nor beyond the limit is still to do, or
-	// stayed dead because the run was cancelled.
+	// was not replayed because the run was cancelled.
 	// +required
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=9007199254740991

@@ -128,6 +128,6 @@ func cancelRun(ctx context.Context, pass *status.Pass, db database, run store.Ru
 		return err
 	}
 	pass.Normal(v1alpha1.ReasonCancelled, fmt.Sprintf("The run %q was cancelled by the deletion of the Replay: %s; "+
-		"still dead: %d.", run.Key.RunID, counts(cancelled), cancelled.Remaining))
+		"not replayed: %d.", run.Key.RunID, counts(cancelled), cancelled.Remaining))
 	return nil
 }

@@ -29,7 +29,7 @@ func TestDeletionCancelsTheRunAndLosesNothing(t *testing.T) {
 	}
 	f.depth(run.Replayed, n-run.Replayed)
 	note := f.awaitEvent(object, "Normal "+v1alpha1.ReasonCancelled)
-	if !strings.Contains(note, "still dead: ") || strings.Contains(note, "broken") {
+	if !strings.Contains(note, "not replayed: ") || strings.Contains(note, "broken") {
 		t.Errorf("Event says %q", note)
 	}
 

@@ -35,12 +35,10 @@ func fail(pass *status.Pass, reason, message string) status.Outcome {
 func conclude(pass *status.Pass, run store.Run, own bool) status.Outcome {
 	switch {
 	case run.State == store.RunCancelled:
-		return fail(pass, v1alpha1.ReasonCancelled, fmt.Sprintf("The run %q was cancelled: %s; still dead: %d. "+
-			"To replay those, change `runID`.", run.Key.RunID, counts(run), run.Remaining))
+		return fail(pass, v1alpha1.ReasonCancelled, fmt.Sprintf("The run %q was cancelled: %s; not replayed: %d. "+
+			"To replay what is left of those, change `runID`.", run.Key.RunID, counts(run), run.Remaining))
 	case run.Mode == store.RunPreview:
-		return succeed(pass, v1alpha1.ReasonPreviewReady, fmt.Sprintf("%s matched: a run would replay %d and "+
-			"skip %d%s. Nothing was moved.", letters(run.Matched), run.Matched-run.Skipped-run.BeyondLimit, run.Skipped,
-			beyond(run)))
+		return succeed(pass, v1alpha1.ReasonPreviewReady, forecast(run)+". Nothing was moved.")
 	case !own:
 		return succeed(pass, v1alpha1.ReasonAlreadyExecuted, fmt.Sprintf("The run %q took place before this object was "+
 			"created: %s. Nothing was moved again; to run again, change `runID`.", run.Key.RunID, counts(run)))
@@ -57,6 +55,12 @@ func conclude(pass *status.Pass, run store.Run, own bool) status.Outcome {
 
 func counts(run store.Run) string {
 	return fmt.Sprintf("%d of %s replayed, %d skipped%s", run.Replayed, letters(run.Matched), run.Skipped, beyond(run))
+}
+
+// forecast says what a preview found.
+func forecast(run store.Run) string {
+	return fmt.Sprintf("%s matched: a run would replay %d and skip %d%s", letters(run.Matched),
+		run.Matched-run.Skipped-run.BeyondLimit, run.Skipped, beyond(run))
 }
 
 // beyond continues a count with what the limit left out, which must never look as if it had not been there.

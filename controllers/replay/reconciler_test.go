@@ -82,48 +82,6 @@ func TestPreviewMovesNothingUntilItIsExecuted(t *testing.T) {
 	f.depth(42, 5)
 }
 
-// A run that its limit cuts short never looks as if nothing were left.
-func TestLimitShowsWhatItLeavesOut(t *testing.T) {
-	t.Parallel()
-	f := newFixture(t)
-	f.Bury(t, orders, 20, external)
-	object := f.create(func(r *v1alpha1.Replay) {
-		r.Spec.Mode = v1alpha1.ReplayPreview
-		r.Spec.Selector = v1alpha1.ReplaySelector{Scope: v1alpha1.ReplayScopeAll}
-		r.Spec.Limits.MaxMessages = 5
-	})
-	f.awaitSucceeded(object, v1alpha1.ReasonPreviewReady)
-	f.counts(object, 20, 0, 0)
-	f.beyondLimit(object, 15, "a run would replay 5 and skip 0, 15 stay dead beyond `limits.maxMessages`")
-	f.edit(object, func(r *v1alpha1.Replay) { r.Spec.Mode = v1alpha1.ReplayExecute })
-	f.awaitSucceeded(object, v1alpha1.ReasonCompleted)
-	f.counts(object, 20, 5, 0)
-	f.beyondLimit(object, 15, "5 of 20 dead letters replayed, 0 skipped, 15 stay dead")
-	f.depth(5, 15)
-	f.edit(object, func(r *v1alpha1.Replay) { r.Spec.RunID, r.Spec.Limits = "2", v1alpha1.ReplayLimits{} })
-	f.eventually(func() error {
-		f.read(object)
-		if object.Status.Run.ID != "2" || object.Status.Run.CompletionTime == nil {
-			return errors.New("not there yet")
-		}
-		return nil
-	})
-	f.counts(object, 15, 15, 0)
-	f.beyondLimit(object, 0, "15 of 15 dead letters replayed, 0 skipped.")
-}
-
-// beyondLimit checks what status says the limit left out, and how the outcome words it.
-func (f *fixture) beyondLimit(object *v1alpha1.Replay, want int64, words string) {
-	f.t.Helper()
-	if got := object.Status.Counts.BeyondLimit; got == nil || *got != want {
-		f.t.Errorf("beyondLimit is %v, want %d", got, want)
-	}
-	message := apimeta.FindStatusCondition(object.Status.Conditions, v1alpha1.ConditionSucceeded).Message
-	if !strings.Contains(message, words) {
-		f.t.Errorf("the message is %q, want %q in it", message, words)
-	}
-}
-
 func TestReappliedManifestMovesNothing(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)

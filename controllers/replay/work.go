@@ -145,9 +145,29 @@ func (w *work) reused(ctx context.Context, run store.Run) (status.Outcome, error
 		}
 		run = cancelled
 	}
+	record, err := w.record(ctx, run)
+	if err != nil {
+		return status.Outcome{}, err
+	}
 	mirror(w.object, run)
-	return fail(w.pass, v1alpha1.ReasonRunIDReused, fmt.Sprintf("The run %q is on record with another selector or other "+
-		"limits: %s. Change `runID` to run this one.", run.Key.RunID, counts(run))), nil
+	return fail(w.pass, v1alpha1.ReasonRunIDReused, record+" Change `runID` to run this one."), nil
+}
+
+// record words what a runID in use stands for: of a preview and a run of one runID, the run, which moved messages.
+func (w *work) record(ctx context.Context, run store.Run) (string, error) {
+	if run.Mode == store.RunPreview {
+		executed, err := w.db.GetRun(ctx, run.Key, store.RunExecute)
+		switch {
+		case errors.Is(err, store.ErrNotFound):
+			return fmt.Sprintf("The preview of run %q is on record with another selector or other limits: %s. "+
+				"Nothing was moved.", run.Key.RunID, forecast(run)), nil
+		case err != nil:
+			return "", databaseError("read the run", err)
+		}
+		run = executed
+	}
+	return fmt.Sprintf("The run %q is on record with another selector or other limits: %s.",
+		run.Key.RunID, counts(run)), nil
 }
 
 // settlePrevious is done when no other run of this Replay's name is under way. One that this object asked for goes on
@@ -166,7 +186,7 @@ func (w *work) settlePrevious(ctx context.Context) (status.Outcome, error) {
 		switch {
 		case run.Detached:
 			return hold(w.pass, status.Wait(detachedWait, v1alpha1.ReasonWaitingForPreviousRun, message)), nil
-		case w.object.Status.Run.ID == run.Key.RunID:
+		case w.object.Status.Run.ID == run.Key.RunID && w.object.Status.Run.Mode == v1alpha1.ReplayMode(run.Mode):
 			return w.step(ctx, run, v1alpha1.ReasonWaitingForPreviousRun, message)
 		default:
 			if _, err := w.cancelLeftover(ctx, run); err != nil {
