@@ -59,7 +59,7 @@ func orNamespace(namespace string, queue *v1alpha1.Queue) string {
 
 // brokerFor returns the Broker that serves a Queue, or why there is none.
 func (r *Reconciler) brokerFor(ctx context.Context, queue *v1alpha1.Queue) (*v1alpha1.Broker, *refusal, error) {
-	keys := candidates(queue, r.DefaultBroker)
+	keys, found := candidates(queue, r.DefaultBroker), false
 	for _, key := range keys {
 		if !r.isWatched(key.Namespace) {
 			continue
@@ -70,6 +70,7 @@ func (r *Reconciler) brokerFor(ctx context.Context, queue *v1alpha1.Queue) (*v1a
 		} else if err != nil {
 			return nil, nil, fmt.Errorf("read Broker %s: %w", key, err)
 		}
+		found = true
 		permitted, err := r.admits(ctx, &broker, queue.Namespace)
 		if err != nil {
 			return nil, nil, err
@@ -78,7 +79,23 @@ func (r *Reconciler) brokerFor(ctx context.Context, queue *v1alpha1.Queue) (*v1a
 			return &broker, nil, nil
 		}
 	}
+	if key := keys[0]; queue.Spec.BrokerRef.Name == "" && key == r.DefaultBroker && key.Namespace != queue.Namespace &&
+		r.isWatched(key.Namespace) {
+		return nil, lost(queue, key, found), nil
+	}
 	return nil, refuse(queue, keys), nil
+}
+
+// lost words the absence of the operator's default Broker, in which a Queue has been stored. It is no secret, unlike
+// Brokers of other namespaces.
+func lost(queue *v1alpha1.Queue, key types.NamespacedName, exists bool) *refusal {
+	if exists {
+		return &refusal{v1alpha1.ReasonRefNotPermitted, fmt.Sprintf("The operator's default Broker %q of namespace %q, in "+
+			"which this Queue is stored, no longer admits namespace %q in its `allowedNamespaces`. Ask its owner to admit it.",
+			key.Name, key.Namespace, queue.Namespace), false}
+	}
+	return &refusal{v1alpha1.ReasonBrokerNotFound, fmt.Sprintf("The operator's default Broker %q of namespace %q, in which "+
+		"this Queue is stored, is gone. The Queue goes on when it is there again.", key.Name, key.Namespace), true}
 }
 
 // isWatched tells whether anything is known of a namespace. What is in the others is not there, for this operator.

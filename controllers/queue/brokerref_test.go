@@ -171,6 +171,32 @@ func TestOperatorsDefaultBroker(t *testing.T) {
 	}
 }
 
+// Whether the operator's own default Broker exists is no secret: a Queue that lost it says so, and waits for it.
+func TestOperatorsDefaultBrokerIsGone(t *testing.T) {
+	t.Parallel()
+	f, shared := withPlatform(t, selecting("red"))
+	f.defaultBroker = shared
+	f.label(map[string]string{teamLabel: "red"})
+	f.remove(&v1alpha1.Broker{ObjectMeta: metav1.ObjectMeta{Namespace: f.Namespace, Name: f.Broker.Name}})
+	f.start(shared.Namespace)
+	object := f.create("orders", nil)
+	f.awaitReady(object)
+	f.label(map[string]string{teamLabel: "blue"})
+	message := f.awaitRefused(object, v1alpha1.ReasonRefNotPermitted, kstatus.FailedStatus)
+	if !strings.Contains(message, "no longer admits") || strings.Contains(message, "does not exist") {
+		t.Errorf("the message is %q", message)
+	}
+	f.label(map[string]string{teamLabel: "red"})
+	f.awaitReady(object)
+	f.remove(&v1alpha1.Broker{ObjectMeta: metav1.ObjectMeta{Namespace: shared.Namespace, Name: shared.Name}})
+	message = f.awaitRefused(object, v1alpha1.ReasonBrokerNotFound, kstatus.InProgressStatus)
+	if !strings.Contains(message, "is gone") || strings.Contains(message, "admit") {
+		t.Errorf("the message is %q", message)
+	}
+	f.CreateBroker(t, shared, selecting("red"))
+	f.awaitReady(object)
+}
+
 func TestOperatorsDefaultBrokerMayRefuse(t *testing.T) {
 	t.Parallel()
 	f, shared := withPlatform(t, v1alpha1.AllowedNamespaces{})

@@ -53,7 +53,7 @@ func unready(queue *v1alpha1.Queue) string {
 	case !queue.DeletionTimestamp.IsZero():
 		return "is being deleted"
 	case apimeta.IsStatusConditionFalse(conditions, v1alpha1.ConditionAccepted):
-		return "is not accepted"
+		return "is not accepted: " + apimeta.FindStatusCondition(conditions, v1alpha1.ConditionAccepted).Reason
 	case !apimeta.IsStatusConditionTrue(conditions, v1alpha1.ConditionSynced), queue.Status.Broker.Name == "":
 		return "is not stored in a database yet"
 	default:

@@ -171,6 +171,7 @@ func TestReplayWaitsForQueueThatIsNotAccepted(t *testing.T) {
 	}
 	object := f.create(func(r *v1alpha1.Replay) { r.Spec.QueueRef.Name = "second" })
 	f.awaitHeld(object, v1alpha1.ReasonQueueNotReady)
+	f.says(object, "is not accepted: "+v1alpha1.ReasonConflict)
 	f.depth(0, 3)
 	f.remove(&v1alpha1.Queue{ObjectMeta: metav1.ObjectMeta{Namespace: f.Namespace, Name: orders}})
 	f.awaitSucceeded(object, v1alpha1.ReasonCompleted)
