@@ -106,12 +106,11 @@ type discarded struct {
 	status int
 }
 
-func (d *discarded) Header() http.Header              { return d.header }
-func (d *discarded) WriteHeader(status int)           { d.status = status }
-func (*discarded) Write(p []byte) (int, error)        { return len(p), nil }
-func (*discarded) Flush()                             {}
-func (*discarded) SetReadDeadline(time.Time) error    { return nil }
-func (*discarded) SetWriteDeadline(t time.Time) error { return nil }
+func (d *discarded) Header() http.Header           { return d.header }
+func (d *discarded) WriteHeader(status int)        { d.status = status }
+func (*discarded) Write(p []byte) (int, error)     { return len(p), nil }
+func (*discarded) Flush()                          {}
+func (*discarded) SetReadDeadline(time.Time) error { return nil }
 
 // BenchmarkHandler is the work of one request within the handler.
 func BenchmarkHandler(b *testing.B) {

@@ -22,7 +22,7 @@ func appendReflected(b []byte, value any) ([]byte, error) {
 	encoder := json.NewEncoder(buffer)
 	encoder.SetEscapeHTML(false)
 	err := encoder.Encode(value)
-	return bytes.TrimSuffix(buffer.Bytes(), []byte("\n")), err //nolint:wrapcheck // the caller knows what it was
+	return bytes.TrimSuffix(buffer.Bytes(), []byte("\n")), err
 }
 
 // appendTextMember writes a member of an object. Its name comes with all that stands around it.

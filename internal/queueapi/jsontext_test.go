@@ -36,7 +36,9 @@ func wantText(t rapid.TB, got []byte, want string) {
 // TestEveryByteIsEscapedAtEveryPlace has each byte, and each rune that matters, at each place of two machine words.
 func TestEveryByteIsEscapedAtEveryPlace(t *testing.T) {
 	t.Parallel()
-	odd := []string{"\u007f", "\u0080", "\u2027", "\u2028", "\u2029", "\u202a", "\ufffd", "\U0010ffff", "\xed\xa0\x80", "\xe2\x80"}
+	odd := []string{
+		"\u007f", "\u0080", "\u2027", "\u2028", "\u2029", "\u202a", "\ufffd", "\U0010ffff", "\xed\xa0\x80", "\xe2\x80",
+	}
 	for c := range math.MaxUint8 + 1 {
 		odd = append(odd, string([]byte{byte(c)}))
 	}
