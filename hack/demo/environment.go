@@ -47,6 +47,8 @@ type environment struct {
 	// network is the beginning of the addresses of the pods and the operator.
 	network string
 	out     *printer
+	// stay says how long it is there.
+	stay string
 	// path is where kubectl is found, if none is installed.
 	path string
 }
@@ -57,7 +59,7 @@ func (e *environment) start(ctx context.Context) error {
 		return err
 	}
 
-	e.out.heading("Getting ready: a Kubernetes API with the operator, for this demo only")
+	e.out.heading("Getting ready: a Kubernetes API with the operator, " + e.stay)
 
 	if _, err := os.Stat(e.place.bin("")); err != nil {
 		e.out.say("The first time, everything is built from source, Kubernetes too. That takes a few minutes, once.")

@@ -29,9 +29,11 @@ Make another queue; it needs no spec:
 Replay the dead letters of one category, after a preview, and be the worker that gets them:
 
   kubectl apply -f hack/demo/manifests/replay.yaml
+  kubectl wait replay/payment-outage --for=condition=Ready --timeout=30s
   kubectl get replays -o wide
   kubectl patch replay payment-outage --type=merge -p '{"spec":{"mode":"Execute"}}'
-  curl -s $API/queues/orders/claim --json '{}'
+  kubectl wait replay/payment-outage --for=condition=Ready --timeout=30s
+  curl -s $API/queues/orders/claim --json '{"wait_seconds": 5}'
 
 Make the operator work:
 

@@ -109,7 +109,7 @@ func tell(ctx context.Context, root string, out *printer) (err error) {
 		return err
 	}
 
-	env := &environment{place: place, network: network, out: out}
+	env := &environment{place: place, network: network, out: out, stay: "for this demo only"}
 	if err := env.start(ctx); err != nil {
 		return err
 	}
@@ -142,6 +142,10 @@ func up(ctx context.Context, root string, out *printer) (err error) {
 		return nil
 	}
 
+	if err := current.replaceable(); err != nil {
+		return err
+	}
+
 	if err := place.stop(); err != nil {
 		return err
 	}
@@ -151,7 +155,7 @@ func up(ctx context.Context, root string, out *printer) (err error) {
 		return err
 	}
 
-	env := &environment{place: place, network: network, out: out}
+	env := &environment{place: place, network: network, out: out, stay: "which stays until make down"}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, place.stop())

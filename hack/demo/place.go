@@ -48,6 +48,30 @@ func (s *state) complete() bool {
 	return s.Ready
 }
 
+// replaceable fails when a new start would take away what somebody may still want: queues and messages of a start that
+// came to its end. Of one that did not, there is nothing to lose.
+func (s *state) replaceable() error {
+	if !s.Ready {
+		return nil
+	}
+
+	var ended []string
+
+	for _, process := range s.Processes {
+		if !process.alive() {
+			ended = append(ended, "the "+process.Name)
+		}
+	}
+
+	what := "does not answer any more"
+	if len(ended) > 0 {
+		what = "is no longer whole: " + strings.Join(ended, " and ") + " ended"
+	}
+
+	return fmt.Errorf("what was started %s. A new start would begin without its queues and messages: "+
+		"run make down to remove them, then make up", what)
+}
+
 // answers reports whether the servers do.
 func (p *place) answers(ctx context.Context, current *state) bool {
 	_, err := kubectl(ctx, p, current.Path, "wait", "broker/default", "-n", systemNamespace, "--for=condition=Ready",

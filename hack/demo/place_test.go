@@ -119,6 +119,44 @@ func TestPlaceStopsWhatItRecords(t *testing.T) {
 	}
 }
 
+// Whoever starts again after a crash learns what is lost by it, before it is.
+func TestUpTakesNothingAwayUnasked(t *testing.T) {
+	t.Parallel()
+
+	root := t.TempDir()
+	p := &place{root: root, dir: filepath.Join(root, ".cache", "demo", "up")}
+
+	if err := os.MkdirAll(p.dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+
+	err := p.change(func(s *state) {
+		s.Processes = []process{{Name: operatorName, PID: os.Getpid(), Started: "another time"}}
+		s.Ready = true
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	out, _ := quiet(t)
+	if err := up(t.Context(), root, out); err == nil || !strings.Contains(err.Error(), "the operator ended") ||
+		!strings.Contains(err.Error(), "make down") {
+		t.Errorf("a start over what has crashed says %v", err)
+	}
+
+	if _, err := os.Stat(p.stateFile()); err != nil {
+		t.Errorf("what there was is gone: %v", err)
+	}
+
+	if err := down(t.Context(), root, out); err != nil {
+		t.Fatal(err)
+	}
+
+	if err := (&state{}).replaceable(); err != nil {
+		t.Errorf("with nothing there: %v", err)
+	}
+}
+
 func TestOutputOfCommandsIsIndented(t *testing.T) {
 	t.Parallel()
 
