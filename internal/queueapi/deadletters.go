@@ -96,7 +96,7 @@ func (a *API) mustExist(c *call) error {
 	if errors.Is(err, store.ErrNotFound) {
 		return noSuchQueue()
 	}
-	return err //nolint:wrapcheck // told apart by problemOf
+	return err
 }
 
 // deadLetterFilter reads the filters, all of which must hold.

@@ -59,7 +59,7 @@ func isVisible(text string) bool {
 func (a *API) accept(ctx context.Context, queue string, r enqueueRequest) ([]message.Message, int, error) {
 	if r.key == "" && !r.hasID {
 		stored, err := a.backend.Enqueue(ctx, queue, r.messages)
-		return stored, http.StatusCreated, err //nolint:wrapcheck // told apart by problemOf
+		return stored, http.StatusCreated, err
 	}
 	accepted, err := a.backend.EnqueueOnce(ctx, queue, r.keyed())
 	reused := new(store.KeyReusedError)
@@ -74,7 +74,7 @@ func (a *API) accept(ctx context.Context, queue string, r enqueueRequest) ([]mes
 			status = http.StatusCreated
 		}
 	}
-	return stored, status, err //nolint:wrapcheck // told apart by problemOf
+	return stored, status, err
 }
 
 // keyed are the messages with their keys: all under one, or each under its own.

@@ -61,7 +61,8 @@ func TestIdempotencyKeyOfABatch(t *testing.T) {
 	if len(again.Messages) != 2 || again.Messages[1].ID != first.Messages[1].ID {
 		t.Errorf("the repetition answers %+v", again)
 	}
-	const each = `{"messages":[{"payload":"x","deduplication_id":"1"},{"payload":"y"},{"payload":"z","deduplication_id":"2"}]}`
+	const each = `{"messages":[{"payload":"x","deduplication_id":"1"},{"payload":"y"},` +
+		`{"payload":"z","deduplication_id":"2"}]}`
 	post("", each).want(201)
 	if mixed := decode[msgs](post("", each).want(201)); len(mixed.Messages) != 3 || mixed.Messages[1].Payload != "y" {
 		t.Errorf("a repetition with one new message answers %+v", mixed)
@@ -73,21 +74,14 @@ func TestIdempotencyKeyOfABatch(t *testing.T) {
 func TestKeysAreNeverIgnored(t *testing.T) {
 	t.Parallel()
 	s := newServer(t)
-	for name, key := range map[string]string{"space": "a b", "too long": strings.Repeat("k", 256), "not ASCII": "ключ"} {
-		t.Run(name, func(t *testing.T) {
-			s.postOnce(key, `{"payload":"x"}`).refuses(t, "Idempotency-Key:invalid_value")
-		})
+	for _, key := range []string{"a b", strings.Repeat("k", 256), "ключ"} {
+		s.postOnce(key, `{"payload":"x"}`).refuses(t, "Idempotency-Key:invalid_value")
 	}
-	for name, id := range map[string]struct{ text, code string }{
-		"empty":    {`""`, "invalid_value"},
-		"too long": {`"` + strings.Repeat("k", 256) + `"`, "too_long"},
-		"a number": {`1`, "wrong_type"},
-		"null":     {`null`, "wrong_type"},
+	for id, code := range map[string]string{
+		`""`: "invalid_value", `"` + strings.Repeat("k", 256) + `"`: "too_long", `1`: "wrong_type", `null`: "wrong_type",
 	} {
-		t.Run("id "+name, func(t *testing.T) {
-			s.do(http.MethodPost, "/queues/orders/messages", `{"payload":"x","deduplication_id":`+id.text+`}`).
-				refuses(t, "deduplication_id:"+id.code)
-		})
+		s.do(http.MethodPost, messagesPath("orders"), `{"payload":"x","deduplication_id":`+id+`}`).
+			refuses(t, "deduplication_id:"+code)
 	}
 	s.do(http.MethodGet, queuePath("orders"), nil).problem(http.StatusNotFound, "not-found")
 }

@@ -273,8 +273,8 @@ func (s *Store) claimFromLog(ctx context.Context, queue string, seg segment, ope
 }
 
 // claimBothSQL claims from the log and from the table message, first ready first; in a segment that is not the last,
-// nothing that is ready after the segment's end. The log goes by id, whatever the clock did meanwhile: a claim is a range
-// of ids, and must leave none out. SKIP LOCKED passes over what another
+// nothing that is ready after the segment's end. The log goes by id, whatever the clock did meanwhile: a claim is a
+// range of ids, and must leave none out. SKIP LOCKED passes over what another
 // statement has in hand; MATERIALIZED keeps the LIMIT from being run more than once.
 var claimBothSQL = claimSourceSQL + `, other AS MATERIALIZED (
     SELECT id, ready_at, octet_length(payload) AS size FROM {schema}.message

@@ -31,11 +31,13 @@ var (
 
 // Engine is the queue engine: what moves messages between states. It is kept this narrow so that a faster engine can
 // take its place; package storetest holds the suite that every engine must pass.
+//
+//nolint:interfacebloat // one method for each thing that can befall a message
 type Engine interface {
 	// Enqueue accepts all messages or none, in order, and returns them as stored. The queue comes into being if need be.
 	Enqueue(ctx context.Context, queue string, messages []NewMessage) ([]message.Message, error)
-	// EnqueueOnce is Enqueue for messages under keys: what was accepted under a key within KeyWindow is not accepted again,
-	// and is returned as it is now. All is accepted or nothing. Other messages under a known key are ErrKeyReused.
+	// EnqueueOnce is Enqueue for messages under keys: what was accepted under a key within KeyWindow is not accepted
+	// again, and is returned as it is now. All is accepted or nothing. Other messages under a known key are ErrKeyReused.
 	EnqueueOnce(ctx context.Context, queue string, requests []KeyedMessages) ([]Accepted, error)
 	// Claim leases up to params.Max ready messages, first ready first. An unknown or paused queue gives none.
 	Claim(ctx context.Context, queue string, params ClaimParams) ([]message.Message, error)

@@ -131,7 +131,8 @@ type sender interface {
 
 // inserter puts messages into a queue. With create it also makes the queue, with the default settings, unless it is
 // there: under the queue's lock nobody can delete it before it has its messages.
-type inserter func(ctx context.Context, db sender, queue string, c messageColumnsOf, create bool) ([]message.Message, error)
+type inserter func(ctx context.Context, db sender, queue string, c messageColumnsOf, create bool,
+) ([]message.Message, error)
 
 // insertLater puts messages that are not ready at once into the table message.
 func (s *Store) insertLater(ctx context.Context, db sender, queue string, c messageColumnsOf, create bool,

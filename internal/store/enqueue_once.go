@@ -1,6 +1,7 @@
 package store
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/binary"
@@ -133,7 +134,7 @@ func (o *onceEnqueue) sort(ctx context.Context, tx pgx.Tx) (fresh []int, digests
 		case !found:
 			fresh = append(fresh, i)
 			known[request.Key] = knownKey{key: request.Key, digest: digests[i]}
-		case string(have.digest) != string(digests[i]), have.messageIDs == nil:
+		case !bytes.Equal(have.digest, digests[i]), have.messageIDs == nil:
 			return nil, nil, &KeyReusedError{Request: i}
 		default:
 			o.before[i] = have.messageIDs

@@ -21,10 +21,12 @@ func (s *Store) HotStatements(ctx context.Context, queue string, id, logged int6
 		return nil, err
 	}
 	slot := live.current().slot
-	claim := newClaimants([]ClaimParams{{Max: 10, MaxBytes: 1 << 20}}, make([][]message.Message, 1), false).args(queue, live.current())
+	claimants := newClaimants([]ClaimParams{{Max: 10, MaxBytes: 1 << 20}}, make([][]message.Message, 1), false)
+	claim := claimants.args(queue, live.current())
+	enqueue := []any{queue, [][]byte{{1}}, []string{"[]"}, []int32{0}, false, live.current().no}
 	items := []any{queue, []int64{logged}, []int64{anyLease}, []int64{0}, []bool{true}}
 	return map[string]Statement{
-		"enqueue":          {s.slotSQL(enqueueLogSQL, slot), []any{queue, [][]byte{{1}}, []string{"[]"}, []int32{0}, false, live.current().no}},
+		"enqueue":          {s.slotSQL(enqueueLogSQL, slot), enqueue},
 		"claim from log":   {s.slotSQL(claimLogSQL, slot), claim},
 		"claim from both":  {s.slotSQL(claimBothSQL, slot), claim},
 		"succeed in log":   {s.slotSQL(succeedLogSQL, slot), items},

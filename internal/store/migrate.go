@@ -208,7 +208,8 @@ func (m migrator) apply(ctx context.Context, next migration) error {
 
 // schemaTables are what a migrated schema must hold.
 var schemaTables = tablesOf(
-	"attempt", "depth", "depth_delta", "enqueue_key", "message", "queue", "replay", "replay_item", "replay_run", "schema_migration",
+	"attempt", "depth", "depth_delta", "enqueue_key",
+	"message", "queue", "replay", "replay_item", "replay_run", "schema_migration",
 	"segment",
 )
 

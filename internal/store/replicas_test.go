@@ -137,7 +137,8 @@ func TestDeleteQueueWhileItsMessagesMove(t *testing.T) {
 	}
 	deleted := make(chan error, 1)
 	go func() { deleted <- d.DeleteQueue(context.WithoutCancel(t.Context()), orders, store.Owner{}, false) }()
-	d.await(t, `SELECT EXISTS (SELECT FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database())`)
+	d.await(t, `SELECT EXISTS (SELECT FROM pg_stat_activity
+		WHERE wait_event_type = 'Lock' AND datname = current_database())`)
 	rotated := make(chan error, 1)
 	go func() {
 		_, err := other.RotateLog(context.WithoutCancel(t.Context()), eager)

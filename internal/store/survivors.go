@@ -89,8 +89,8 @@ func (r *rotator) rest(seg segment, now time.Time, took time.Duration) {
 // survivorSlice is how many messages one transaction moves.
 const survivorSlice = 500
 
-// The statements take the queue as $1, the last id moved as $2, the most to move as $3 and a nonce as $4, and return the
-// ids that they moved, in order.
+// The statements take the queue as $1, the last id moved as $2, the most to move as $3 and a nonce as $4, and return
+// the ids that they moved.
 var (
 	// movePendingSQL moves what nobody has claimed, under a claim of its own that is over at once, so that the cursor
 	// passes it.
@@ -102,7 +102,7 @@ WITH q AS MATERIALIZED (SELECT id FROM {schema}.queue WHERE name = $1), reached 
     ORDER BY l.id LIMIT $3
 ), claim AS (
     INSERT INTO {claim} (queue_id, first, last, n, nonce, claimed_at, expires_at, instance, version)
-    SELECT queue_id, min(id), max(id), count(*), $4, now(), now(), '', '' FROM next GROUP BY queue_id
+    SELECT queue_id, min(id), max(id), count(*), $4, now(), transaction_timestamp(), '', '' FROM next GROUP BY queue_id
 ), closed AS (
     INSERT INTO {closed} (queue_id, id, moved, closed_at) SELECT queue_id, id, true, now() FROM next
 ), counted AS (
@@ -110,7 +110,7 @@ WITH q AS MATERIALIZED (SELECT id FROM {schema}.queue WHERE name = $1), reached 
 )
 INSERT INTO {schema}.message (id, queue_id, status, payload, headers, max_retries, ready_at, created_at, updated_at)
 OVERRIDING SYSTEM VALUE
-SELECT id, queue_id, 'pending', payload, headers, max_retries, created_at, created_at, created_at FROM next
+SELECT id, queue_id, 'pending', payload, headers, max_retries, n.created_at, created_at, n.created_at FROM next n
 RETURNING id`
 
 	// moveLeasedSQL moves what is leased, under the same lease. $4 is not needed.

@@ -23,15 +23,15 @@ const (
 // sweepState remembers how far the claims of each segment have been swept, by the database's clock.
 //
 // Claims that end are looked at about once, however many there are. Beside that a second sweep goes through all claims
-// again and again, a few at a time: it finds what the first has missed, because a claim became visible late, a clock was
-// set, or this process was not there.
+// again and again, a few at a time: it finds what the first has missed, because a claim became visible late, a clock
+// was set, or this process was not there.
 type sweepState struct {
 	mu       sync.Mutex
 	segments map[int64]*sweepMarks
 }
 
-// sweepMarks are ends of claims: everything up to ended has been looked at as it ended, and up to again since the second
-// sweep last began.
+// sweepMarks are ends of claims: everything up to ended has been looked at as it ended, and up to again since the
+// second sweep last began.
 type sweepMarks struct{ ended, again time.Time }
 
 // dueClaimsSQL looks at claims that have ended since $1, at most $2, and returns of each the queue's name if it is not
@@ -91,8 +91,8 @@ func (s *Store) expireInLog(ctx context.Context, limit int) error {
 	return failed
 }
 
-// keep drops what is known of segments that are gone, and begins with those that are new: the first sweep with what ends
-// from a while ago on, the second with everything.
+// keep drops what is known of segments that are gone, and begins with those that are new: the first sweep with what
+// ends from a while ago on, the second with everything.
 func (s *sweepState) keep(live segments) {
 	known := s.segments
 	s.segments = make(map[int64]*sweepMarks, len(live))

@@ -35,7 +35,9 @@ func ExpireLeaseSQL(schema string) []string {
 
 // ResetSQL are statements that remove all queues and messages.
 func ResetSQL(schema string) []string {
-	statements := []string{`DELETE FROM {schema}.message`, `DELETE FROM {schema}.enqueue_key`, `DELETE FROM {schema}.queue`}
+	statements := []string{
+		`DELETE FROM {schema}.message`, `DELETE FROM {schema}.enqueue_key`, `DELETE FROM {schema}.queue`,
+	}
 	for slot := range slots {
 		for _, table := range []string{"log", "claim", "closed"} {
 			statements = append(statements, fmt.Sprintf(`DELETE FROM {schema}.%s_%d`, table, slot))

@@ -1,6 +1,7 @@
 package storetest
 
 import (
+	"bytes"
 	"errors"
 	"strconv"
 	"sync"
@@ -20,7 +21,7 @@ var onceTests = map[string]func(*testing.T, Fixture){
 				t.Fatalf("request %d: %+v", i, again[i])
 			}
 			for j, m := range want.Messages {
-				if got := again[i].Messages[j]; got.ID != m.ID || string(got.Payload) != string(m.Payload) {
+				if got := again[i].Messages[j]; got.ID != m.ID || !bytes.Equal(got.Payload, m.Payload) {
 					t.Fatalf("request %d: message %d, want %d", i, got.ID, m.ID)
 				}
 			}

@@ -49,7 +49,8 @@ func Run(t *testing.T, newFixture func(t *testing.T) Fixture) {
 func RunTests(t *testing.T, newFixture func(t *testing.T) Fixture) {
 	t.Helper()
 	groups := map[string]map[string]func(*testing.T, Fixture){
-		"Enqueue": enqueueTests, "Once": onceTests, "Claim": claimTests, "Settle": settleTests, "Expire": expireTests, "Replay": replayTests,
+		"Enqueue": enqueueTests, "Once": onceTests,
+		"Claim": claimTests, "Settle": settleTests, "Expire": expireTests, "Replay": replayTests,
 		"List": listTests, "Contention": contentionTests,
 	}
 	for group, tests := range groups {
