@@ -75,7 +75,7 @@ func (r *Reconciler) Setup(ctx context.Context, mgr ctrl.Manager) error {
 		Watches(&v1alpha1.Broker{}, handler.EnqueueRequestsFromMapFunc(r.rivals),
 			builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		WithOptions(pace.Options(concurrency, firstRetry, lastRetry)).
-		Complete(r)
+		Complete(pace.Calm(r))
 	if err != nil {
 		return fmt.Errorf("build Broker controller: %w", err)
 	}

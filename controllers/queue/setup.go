@@ -129,7 +129,7 @@ func (r *Reconciler) build(mgr ctrl.Manager, lost <-chan event.TypedGenericEvent
 		controller.WatchesMetadata(namespaceMetadata(), handler.EnqueueRequestsFromMapFunc(r.livingIn),
 			builder.WithPredicates(predicate.LabelChangedPredicate{}))
 	}
-	if err := controller.Complete(r); err != nil {
+	if err := controller.Complete(pace.Calm(r)); err != nil {
 		return fmt.Errorf("build Queue controller: %w", err)
 	}
 	return nil

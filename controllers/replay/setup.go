@@ -82,7 +82,7 @@ func (r *Reconciler) build(mgr ctrl.Manager) error {
 		For(&v1alpha1.Replay{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		Watches(&v1alpha1.Queue{}, handler.EnqueueRequestsFromMapFunc(r.of), builder.WithPredicates(queueChanged)).
 		WithOptions(pace.Options(concurrency, firstRetry, lastRetry)).
-		Complete(r)
+		Complete(pace.Calm(r))
 	if err != nil {
 		return fmt.Errorf("build Replay controller: %w", err)
 	}

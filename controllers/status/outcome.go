@@ -2,6 +2,7 @@ package status
 
 import (
 	"errors"
+	"strings"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -71,7 +72,7 @@ type RetryError struct {
 	Cause   error
 }
 
-func (e *RetryError) Error() string { return e.Message + ": " + e.Cause.Error() }
+func (e *RetryError) Error() string { return strings.TrimSuffix(e.Message, ".") + ": " + e.Cause.Error() }
 
 func (e *RetryError) Unwrap() error { return e.Cause }
 

@@ -78,9 +78,13 @@ func (p *Pass) Finish(ctx context.Context, outcome Outcome, err error) (ctrl.Res
 	p.summarise(outcome)
 
 	written := p.Flush(ctx)
-	if err == nil && apierrors.IsConflict(written) {
+	if apierrors.IsConflict(written) {
 		// What was found is about an object that has changed since.
-		return ctrl.Result{RequeueAfter: conflictDelay}, nil
+		if err == nil {
+			return ctrl.Result{RequeueAfter: conflictDelay}, nil
+		}
+
+		written = nil
 	}
 
 	if err := errors.Join(err, written); err != nil {
