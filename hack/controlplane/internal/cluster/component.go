@@ -83,6 +83,9 @@ func controllerManagerArgs(place layout, ports ports) []string {
 		"--root-ca-file=" + place.certificate(authority),
 		"--service-account-private-key-file=" + place.key(serviceAccounts),
 		"--use-service-account-credentials=true",
+		// Pods that are processes of this machine have loopback addresses, which endpoints may not hold: their controllers
+		// would try for ever, with an Event each time. Nothing here reads them.
+		"--controllers=*,-endpoints-controller,-endpointslice-controller",
 		"--leader-elect=false",
 		"--profiling=false",
 	}
