@@ -94,8 +94,8 @@ func lost(queue *v1alpha1.Queue, key types.NamespacedName, exists bool) *refusal
 			"which this Queue is stored, no longer admits namespace %q in its `allowedNamespaces`. Ask its owner to admit it.",
 			key.Name, key.Namespace, queue.Namespace), false}
 	}
-	return &refusal{v1alpha1.ReasonBrokerNotFound, fmt.Sprintf("The operator's default Broker %q of namespace %q, in which "+
-		"this Queue is stored, is gone. The Queue goes on when it is there again.", key.Name, key.Namespace), true}
+	return &refusal{v1alpha1.ReasonBrokerNotFound, fmt.Sprintf("The operator's default Broker %q of namespace %q, in "+
+		"which this Queue is stored, is gone. The Queue goes on when it is there again.", key.Name, key.Namespace), true}
 }
 
 // isWatched tells whether anything is known of a namespace. What is in the others is not there, for this operator.

@@ -159,8 +159,8 @@ func (r *Reconciler) sync(
 func serving(queue *v1alpha1.Queue, broker *v1alpha1.Broker) status.Outcome {
 	switch {
 	case !apimeta.IsStatusConditionTrue(broker.Status.Conditions, v1alpha1.ConditionAvailable):
-		return status.Wait(0, v1alpha1.ReasonBrokerNotAvailable, fmt.Sprintf("No pod of the queue API of Broker %q is ready: "+
-			"messages are neither taken nor handed out.", broker.Name))
+		return status.Wait(0, v1alpha1.ReasonBrokerNotAvailable, fmt.Sprintf("No pod of the queue API of Broker %q is "+
+			"ready: messages are neither taken nor handed out.", broker.Name))
 	case queue.EffectiveState() == v1alpha1.QueuePaused:
 		return status.Done(v1alpha1.ReasonPaused, "The queue takes messages and hands out none.")
 	default:

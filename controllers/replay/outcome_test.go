@@ -101,7 +101,8 @@ func TestRunOfDeletedQueueSpeaksOfNoLetters(t *testing.T) {
 	}
 	f.awaitFailed(object, v1alpha1.ReasonCancelled)
 	f.says(object, "not replayed:", "what is left of those")
-	if strings.Contains(apimeta.FindStatusCondition(object.Status.Conditions, v1alpha1.ConditionSucceeded).Message, "dead:") {
+	succeeded := apimeta.FindStatusCondition(object.Status.Conditions, v1alpha1.ConditionSucceeded)
+	if strings.Contains(succeeded.Message, "dead:") {
 		t.Error("the outcome counts letters that are gone")
 	}
 }

@@ -72,7 +72,9 @@ type RetryError struct {
 	Cause   error
 }
 
-func (e *RetryError) Error() string { return strings.TrimSuffix(e.Message, ".") + ": " + e.Cause.Error() }
+func (e *RetryError) Error() string {
+	return strings.TrimSuffix(e.Message, ".") + ": " + e.Cause.Error()
+}
 
 func (e *RetryError) Unwrap() error { return e.Cause }
 

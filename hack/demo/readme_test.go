@@ -70,7 +70,7 @@ func manifests(t *testing.T, content []byte) []manifest {
 
 	var found []manifest
 
-	for _, document := range bytes.Split(content, []byte("\n---\n")) {
+	for document := range bytes.SplitSeq(content, []byte("\n---\n")) {
 		var object manifest
 		if err := yaml.Unmarshal(document, &object); err != nil {
 			t.Fatal(err)

@@ -127,7 +127,7 @@ func (c *Cluster) SetAvailable(t testing.TB, key types.NamespacedName, available
 	c.setBroker(t, key, available, v1alpha1.ConditionAvailable)
 }
 
-func (c *Cluster) setBroker(t testing.TB, key types.NamespacedName, ready metav1.ConditionStatus, conditions ...string) {
+func (c *Cluster) setBroker(t testing.TB, key types.NamespacedName, is metav1.ConditionStatus, conditions ...string) {
 	t.Helper()
 	broker := &v1alpha1.Broker{}
 	if err := c.Client.Get(t.Context(), key, broker); err != nil {
@@ -136,7 +136,7 @@ func (c *Cluster) setBroker(t testing.TB, key types.NamespacedName, ready metav1
 	before := broker.DeepCopy()
 	for _, conditionType := range conditions {
 		apimeta.SetStatusCondition(&broker.Status.Conditions, metav1.Condition{
-			Type: conditionType, Status: ready, Reason: "Test", ObservedGeneration: broker.Generation,
+			Type: conditionType, Status: is, Reason: "Test", ObservedGeneration: broker.Generation,
 		})
 	}
 	broker.Status.Endpoint = Endpoint
