@@ -27,7 +27,7 @@ func (c *chaos) drain(t *testing.T) {
 	defer ticker.Stop()
 	end := time.After(drainTime)
 	for {
-		left := c.count(t, unfinishedSQL, c.queues)
+		left := c.count(t, unfinishedSQL, chaosQueues)
 		if left == 0 {
 			return
 		}
@@ -40,7 +40,7 @@ func (c *chaos) drain(t *testing.T) {
 		for _, s := range c.stores {
 			c.upkeep(s)(t.Context(), r)
 		}
-		for _, queue := range c.queues {
+		for _, queue := range chaosQueues {
 			w := worker{chaos: c, queue: queue, r: r}
 			for claimed := w.claim(t.Context()); len(claimed) > 0; claimed = w.claim(t.Context()) {
 				w.succeed(t.Context(), claimed)
@@ -60,7 +60,7 @@ type storedMessage struct {
 func (c *chaos) account(t *testing.T, when string) {
 	t.Helper()
 	rows, err := c.raw.Query(t.Context(), `SELECT q.name, m.id, m.status FROM (`+storetest.MessagesSQL(schema)+`) m
-		JOIN deadletter.queue q ON q.id = m.queue_id WHERE q.name = ANY ($1)`, c.queues)
+		JOIN deadletter.queue q ON q.id = m.queue_id WHERE q.name = ANY ($1)`, chaosQueues)
 	if err != nil {
 		t.Fatalf("read messages: %v", err)
 	}
@@ -68,10 +68,8 @@ func (c *chaos) account(t *testing.T, when string) {
 	if err != nil {
 		t.Fatalf("read messages: %v", err)
 	}
-	c.ledger.compare(when, stored, c.kept)
-	for _, queue := range c.kept {
-		c.walk(t.Context(), rand.New(rand.NewPCG(c.seed, 0)), queue)
-	}
+	c.ledger.compare(when, stored)
+	c.walk(t.Context(), rand.New(rand.NewPCG(c.seed, 0)), keptQueue)
 }
 
 // checkNoOrphans looks for what deleted queues have left. In the log it lasts as long as its segment, and none is left.
@@ -90,7 +88,7 @@ func (c *chaos) checkNoOrphans(t *testing.T) {
 }
 
 // compare holds what is stored against what was told.
-func (l *ledger) compare(when string, stored []storedMessage, kept []string) {
+func (l *ledger) compare(when string, stored []storedMessage) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	found := make(map[int64]storedMessage, len(stored))
@@ -112,7 +110,7 @@ func (l *ledger) compare(when string, stored []storedMessage, kept []string) {
 		m, there := found[id]
 		if there {
 			l.compareOne(when, a, m)
-		} else if done := a.succeeded || a.perhaps; a.accepted && (!done || slices.Contains(kept, a.queue)) {
+		} else if done := a.succeeded || a.perhaps; a.accepted && (!done || a.queue == keptQueue) {
 			lost = append(lost, id)
 		}
 	}

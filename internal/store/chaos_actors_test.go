@@ -18,7 +18,7 @@ func (c *chaos) produce(ctx context.Context, r *rand.Rand) {
 	if c.ledger.unfinished() > chaosBacklog {
 		return
 	}
-	queue := pick(r, c.queues)
+	queue := pick(r, chaosQueues)
 	messages := make([]store.NewMessage, 1+r.IntN(5))
 	for i := range messages {
 		messages[i] = store.NewMessage{Payload: strconv.AppendUint(nil, r.Uint64(), 36), MaxRetries: 1 + r.IntN(3)}
@@ -34,7 +34,7 @@ func (c *chaos) produce(ctx context.Context, r *rand.Rand) {
 	c.ledger.accepted(queue, messages, stored)
 }
 
-// turn goes on to new segments all the time. Now and then it moves nothing, so that slots run out.
+// turn goes on to new segments all the time, so that passes overlap and find things other than they were.
 func (c *chaos) turn(s *store.Store) step {
 	return func(ctx context.Context, r *rand.Rand) {
 		result, err := s.RotateLog(ctx, store.Rotation{
@@ -56,7 +56,7 @@ func (c *chaos) upkeep(s *store.Store) step {
 
 // replayDead puts dead letters of a queue back to work.
 func (c *chaos) replayDead(ctx context.Context, r *rand.Rand) {
-	queue := pick(r, c.queues)
+	queue := pick(r, chaosQueues)
 	page, err := c.any(r).List(ctx, queue, store.ListParams{Status: message.Dead, Limit: 50})
 	if c.ledger.failed("list dead letters", err) {
 		return
@@ -69,7 +69,7 @@ func (c *chaos) replayDead(ctx context.Context, r *rand.Rand) {
 
 // walkOne goes through the pages of a queue while its messages come and move.
 func (c *chaos) walkOne(ctx context.Context, r *rand.Rand) {
-	c.walk(ctx, r, pick(r, c.kept))
+	c.walk(ctx, r, keptQueue)
 }
 
 // walk goes through a queue's pages. What was there before must be met, and everything once.
@@ -125,5 +125,6 @@ func (c *chaos) endSession(ctx context.Context, r *rand.Rand) {
 
 // isRefusal says that a lease was not taken for a valid one.
 func isRefusal(err error) bool {
-	return errors.Is(err, store.ErrNotProcessing) || errors.Is(err, store.ErrStaleLease) || errors.Is(err, store.ErrNotFound)
+	return errors.Is(err, store.ErrNotProcessing) || errors.Is(err, store.ErrStaleLease) ||
+		errors.Is(err, store.ErrNotFound)
 }

@@ -1,6 +1,7 @@
 package store_test
 
 import (
+	"bytes"
 	"fmt"
 	"sync"
 	"testing"
@@ -139,7 +140,7 @@ func (l *ledger) accepted(queue string, asked []store.NewMessage, stored []messa
 		return
 	}
 	for i, m := range stored {
-		if string(m.Payload) != string(asked[i].Payload) {
+		if !bytes.Equal(m.Payload, asked[i].Payload) {
 			l.contradict("%q is accepted as %q", asked[i].Payload, m.Payload)
 		}
 		a := l.of(queue, m)

@@ -22,7 +22,11 @@ const (
 	chaosBacklog = 500
 	// chaosSession is the application name of the sessions that may be ended.
 	chaosSession = "chaos"
+	// keptQueue keeps what has succeeded. Of briefQueue, it goes with its segment.
+	keptQueue, briefQueue = "kept", "brief"
 )
+
+var chaosQueues = []string{keptQueue, briefQueue}
 
 // Everything that befalls messages, at once and on three stores, with segments that change all the time. What callers
 // are told along the way must agree with itself, and with what is stored at the end.
@@ -53,19 +57,14 @@ type chaos struct {
 
 	ledger *ledger
 	stores []*store.Store
-	// kept are queues that keep what has succeeded; of the others, it goes with its segment.
-	kept, queues []string
-	seed         uint64
+	seed   uint64
 	// cut says that sessions are ended while they work.
 	cut bool
 }
 
 func newChaos(t *testing.T, cut bool) *chaos {
 	t.Helper()
-	c := &chaos{
-		database: newDatabase(t), kept: []string{"kept", "kept-too"}, queues: []string{"kept", "kept-too", "brief"},
-		seed: chaosSeed(t), cut: cut,
-	}
+	c := &chaos{database: newDatabase(t), seed: chaosSeed(t), cut: cut}
 	t.Cleanup(func() {
 		if t.Failed() {
 			t.Logf("%s=%d makes the same choices", chaosSeedVariable, c.seed)
@@ -74,11 +73,9 @@ func newChaos(t *testing.T, cut bool) *chaos {
 	settings := message.DefaultSettings()
 	settings.Backoff = message.Backoff{Initial: 20 * time.Millisecond, FactorPercent: 200, Max: 100 * time.Millisecond}
 	settings.MaxDeliveries = 1000
-	for _, queue := range c.kept {
-		c.declare(t, queue, settings)
-	}
+	c.declare(t, keptQueue, settings)
 	settings.Retention.Succeeded = 0
-	c.declare(t, "brief", settings)
+	c.declare(t, briefQueue, settings)
 	for range 3 {
 		options := store.Options{MaxConns: 10, ApplicationName: chaosSession}
 		c.stores = append(c.stores, openDatabase(t, c.url, options).Store)
@@ -92,7 +89,7 @@ func (d database) clockDistance(t *testing.T) time.Duration {
 	t.Helper()
 	before := time.Now()
 	there := scalar[time.Time](t, t.Context(), d.raw, "SELECT clock_timestamp()")
-	return max(there.Sub(before).Abs(), there.Sub(time.Now()).Abs()) + 50*time.Millisecond
+	return max(there.Sub(before).Abs(), time.Until(there).Abs()) + 50*time.Millisecond
 }
 
 func chaosSeed(t *testing.T) uint64 {
@@ -133,7 +130,7 @@ func (c *chaos) rage(t *testing.T) {
 		}
 	}
 	start(4, 2*time.Millisecond, c.produce)
-	start(8, time.Millisecond, c.work)
+	start(6, 5*time.Millisecond, c.work)
 	for _, s := range c.stores {
 		start(1, time.Millisecond, c.turn(s))
 		start(1, 100*time.Millisecond, c.upkeep(s))

@@ -19,7 +19,7 @@ type worker struct {
 
 // work claims messages and does with each something that a worker may do, or may not.
 func (c *chaos) work(ctx context.Context, r *rand.Rand) {
-	w := worker{chaos: c, queue: pick(r, c.queues), r: r}
+	w := worker{chaos: c, queue: pick(r, chaosQueues), r: r}
 	var finished, failed []message.Message
 	for _, m := range w.claim(ctx) {
 		switch die := r.IntN(100); {
