@@ -77,7 +77,7 @@ func newChaos(t *testing.T, cut bool) *chaos {
 	settings.Retention.Succeeded = 0
 	c.declare(t, briefQueue, settings)
 	for range 3 {
-		options := store.Options{MaxConns: 10, ApplicationName: chaosSession}
+		options := store.Options{MaxConns: 5, ApplicationName: chaosSession}
 		c.stores = append(c.stores, openDatabase(t, c.url, options).Store)
 	}
 	c.ledger = newLedger(c.clockDistance(t), cut)
@@ -129,15 +129,15 @@ func (c *chaos) rage(t *testing.T) {
 			everybody.Go(func() { repeat(t.Context(), over, pace, r, do) })
 		}
 	}
-	start(4, 2*time.Millisecond, c.produce)
-	start(6, 5*time.Millisecond, c.work)
+	start(3, 5*time.Millisecond, c.produce)
+	start(5, 5*time.Millisecond, c.work)
 	for _, s := range c.stores {
 		start(1, time.Millisecond, c.turn(s))
 		start(1, 100*time.Millisecond, c.upkeep(s))
 	}
-	start(1, 50*time.Millisecond, c.replayDead)
-	start(1, 100*time.Millisecond, c.walkOne)
-	start(2, 50*time.Millisecond, c.comeAndGo)
+	start(1, 200*time.Millisecond, c.replayDead)
+	start(1, 300*time.Millisecond, c.walkOne)
+	start(2, 100*time.Millisecond, c.comeAndGo)
 	if c.cut {
 		start(1, 100*time.Millisecond, c.endSession)
 	}

@@ -79,3 +79,15 @@ func (s *Store) OpenAfter(ctx context.Context, rotation Rotation, no int64) (boo
 	err = (&rotator{Store: s, Rotation: rotation, result: &result}).open(ctx, live.from(no)[0])
 	return result.Opened, err
 }
+
+// FreeSegment frees segment no as a pass would that takes it for one in which nothing is to be kept.
+func (s *Store) FreeSegment(ctx context.Context, no int64) (bool, error) {
+	live, err := s.reloadSegments(ctx, s.pool)
+	if err != nil {
+		return false, err
+	}
+	return (&rotator{Store: s, result: &RotationResult{}}).free(ctx, live.from(no)[0])
+}
+
+// ClaimLockKey is the advisory lock of a queue's claims.
+func (s *Store) ClaimLockKey(queue string) int64 { return advisoryKey(claimLock(queue), s.schema) }

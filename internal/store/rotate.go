@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -93,7 +94,10 @@ func (r *rotator) run(ctx context.Context) (err error) {
 	for i, seg := range live[:len(live)-1] {
 		hurry := slots-used < scarceSlots || r.now.Sub(live[i+1].openedAt) >= r.Patience
 		freed, err := r.retire(ctx, seg, hurry)
-		if err != nil {
+		switch {
+		case errors.Is(err, errSegmentBusy):
+			continue
+		case err != nil:
 			return fmt.Errorf("segment %d: %w", seg.no, err)
 		}
 		if freed {
@@ -104,7 +108,7 @@ func (r *rotator) run(ctx context.Context) (err error) {
 	if used == slots {
 		return nil // The current segment goes on until one is free.
 	}
-	if err := r.open(ctx, live.current()); err != nil {
+	if err := r.open(ctx, live.current()); err != nil && !errors.Is(err, errSegmentBusy) {
 		return err
 	}
 	if r.result.Opened || r.result.Freed > 0 {
@@ -162,26 +166,34 @@ func (r *rotator) close(ctx context.Context, seg segment, hurry bool) (closed bo
 	}
 	err = r.alone(ctx, seg, func(ctx context.Context, tx pgx.Tx) error {
 		_, err := tx.Exec(ctx, r.sql(closeSegmentSQL), seg.no)
-		closed = err == nil
 		return err //nolint:wrapcheck // wrapped by the caller
 	})
-	return closed, err
+	return err == nil, err
 }
 
-// alone runs f on a segment in a transaction, if no other pass is at work, with a bound on waits for locks. A lock that
-// is not to be had in time is no error: someone reads the tables, a backup perhaps, and there is another pass. Nor is a
-// segment that another pass has freed since: its slot is another's then, and f must not touch it.
+// errSegmentBusy says that nothing was done with a segment: another pass is at work or has freed it, so that its slot is
+// another's, or somebody who reads its tables, a backup perhaps, did not let go of them in time. There is another pass.
+var errSegmentBusy = errors.New("segment is busy")
+
+// alone runs f on a segment in a transaction, with a bound on waits for locks. It returns errSegmentBusy, and nothing has
+// been done, if it cannot: what follows in a pass must not take f for done.
 func (r *rotator) alone(ctx context.Context, seg segment, f func(ctx context.Context, tx pgx.Tx) error) error {
 	ctx, cancel := context.WithTimeout(ctx, countTimeout)
 	defer cancel()
 	err := pgx.BeginFunc(ctx, r.pool, func(tx pgx.Tx) error {
 		mine, err := r.tryLock(ctx, tx, rotateLock)
-		if err != nil || !mine {
+		if err != nil {
 			return err
 		}
-		var there bool
-		if err := tx.QueryRow(ctx, r.sql(segmentThereSQL), seg.no).Scan(&there); err != nil || !there {
+		there := false
+		if mine {
+			err = tx.QueryRow(ctx, r.sql(segmentThereSQL), seg.no).Scan(&there)
+		}
+		if err != nil {
 			return err //nolint:wrapcheck // wrapped by the caller
+		}
+		if !there {
+			return errSegmentBusy
 		}
 		if _, err := tx.Exec(ctx, passSettingsSQL, millisText(countTimeout), millisText(rotateWait)); err != nil {
 			return err //nolint:wrapcheck // wrapped by the caller
@@ -189,7 +201,7 @@ func (r *rotator) alone(ctx context.Context, seg segment, f func(ctx context.Con
 		return f(ctx, tx)
 	})
 	if isLockTimeout(err) {
-		return nil
+		return errSegmentBusy
 	}
 	return err //nolint:wrapcheck // wrapped by the caller
 }
@@ -231,6 +243,8 @@ const (
 
 	closeSegmentSQL = `UPDATE {schema}.segment SET closed_at = now() WHERE no = $1`
 
+	anythingLeftSQL = `SELECT EXISTS (` + openSQL + `) OR EXISTS (` + keptSQL + `)`
+
 	lockSlotSQL = `LOCK TABLE {log}, {claim}, {closed}, {delta} IN ACCESS EXCLUSIVE MODE`
 
 	// removedSQL takes the succeeded messages of a closed segment out of the counters, and counts them.
@@ -249,17 +263,20 @@ SELECT queue_id, sum(pending), sum(processing), sum(succeeded), sum(dead) FROM {
 	dropSegmentSQL = `DELETE FROM {schema}.segment WHERE no = $1`
 )
 
-// free empties the tables of a closed segment and gives the slot back, in one transaction. What takes time is done
-// before the tables are locked: nothing in them changes any more.
+// free empties the tables of a closed segment and gives the slot back, in one transaction. It looks itself whether
+// anything in it is to be kept, whatever a pass believes: what it empties is gone. What takes time is done before the
+// tables are locked, since nothing in them changes any more.
 func (r *rotator) free(ctx context.Context, seg segment) (freed bool, err error) {
 	var removed int64
 	err = r.alone(ctx, seg, func(ctx context.Context, tx pgx.Tx) error {
-		freed = false
-		tag, err := tx.Exec(ctx, r.sql(dropSegmentSQL), seg.no)
-		if err != nil || tag.RowsAffected() == 0 {
+		var left bool
+		if err := tx.QueryRow(ctx, r.slotSQL(anythingLeftSQL, seg.slot)).Scan(&left); err != nil || left {
 			return err //nolint:wrapcheck // wrapped by the caller
 		}
 		if err := tx.QueryRow(ctx, r.slotSQL(removedSQL, seg.slot)).Scan(&removed); err != nil {
+			return err //nolint:wrapcheck // wrapped by the caller
+		}
+		if _, err := tx.Exec(ctx, r.sql(dropSegmentSQL), seg.no); err != nil {
 			return err //nolint:wrapcheck // wrapped by the caller
 		}
 		for _, statement := range []string{lockSlotSQL, keepDeltasSQL, emptySlotSQL} {

@@ -1,6 +1,7 @@
 package store_test
 
 import (
+	"context"
 	"fmt"
 	"strconv"
 	"testing"
@@ -8,6 +9,7 @@ import (
 
 	"deadletter.dev/deadletter/internal/message"
 	"deadletter.dev/deadletter/internal/store"
+	"deadletter.dev/deadletter/internal/store/storetest"
 )
 
 // slotsInUse is how many segments there are.
@@ -161,4 +163,79 @@ func TestRotationSeenByOthers(t *testing.T) {
 		}
 	}
 	d.check(t)
+}
+
+// A segment whose survivors cannot be moved, because somebody holds the lock for it, is not freed.
+func TestRotationLosesNothingToBusyQueues(t *testing.T) {
+	t.Parallel()
+	for name, succeed := range map[string]bool{"kept": true, "pending": false} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			d := newDatabase(t)
+			d.declare(t, orders, message.DefaultSettings())
+			d.mustEnqueue(t, 1)
+			if succeed {
+				d.succeedAll(t)
+			}
+			d.rotate(t, store.Rotation{SegmentIDs: 1, SegmentAge: time.Hour})
+			tx, err := d.raw.Begin(t.Context())
+			if err != nil {
+				t.Fatalf("begin: %v", err)
+			}
+			defer tx.Rollback(context.WithoutCancel(t.Context())) //nolint:errcheck // it may be over
+			if _, err := tx.Exec(t.Context(), "SELECT pg_advisory_xact_lock($1)", d.ClaimLockKey(orders)); err != nil {
+				t.Fatalf("lock: %v", err)
+			}
+			if result := d.rotate(t, eager); result.Freed != 0 || result.Moved != 0 {
+				t.Fatalf("a pass beside the lock: %+v", result)
+			}
+			if err := tx.Rollback(t.Context()); err != nil {
+				t.Fatalf("rollback: %v", err)
+			}
+			if result := d.rotate(t, eager); result.Freed != 1 || result.Moved != 1 {
+				t.Fatalf("a pass after the lock: %+v", result)
+			}
+			if n := d.count(t, "SELECT count(*)::int FROM ("+storetest.MessagesSQL(schema)+") m"); n != 1 {
+				t.Fatalf("%d messages are left", n)
+			}
+			d.check(t)
+		})
+	}
+}
+
+// What is to be kept keeps its segment, even from a pass that believes otherwise.
+func TestFreeSegmentLooksItself(t *testing.T) {
+	t.Parallel()
+	d := newDatabase(t)
+	d.declare(t, orders, message.DefaultSettings())
+	d.mustEnqueue(t, 1)
+	d.rotate(t, store.Rotation{SegmentIDs: 1, SegmentAge: time.Hour})
+	refused := func(when string) {
+		t.Helper()
+		if freed, err := d.FreeSegment(t.Context(), 1); freed || err != nil {
+			t.Fatalf("%s: freed %t, %v", when, freed, err)
+		}
+	}
+	refused("pending")
+	d.succeedAll(t)
+	refused("kept")
+	settings := message.DefaultSettings()
+	settings.Retention.Succeeded = 0
+	d.declare(t, orders, settings)
+	if freed, err := d.FreeSegment(t.Context(), 1); !freed || err != nil {
+		t.Fatalf("nothing is kept: freed %t, %v", freed, err)
+	}
+	d.check(t)
+}
+
+// succeedAll claims and acknowledges everything that is pending.
+func (d database) succeedAll(t *testing.T) {
+	t.Helper()
+	held, err := d.Claim(t.Context(), orders, store.ClaimParams{Max: 100})
+	if err != nil || len(held) == 0 {
+		t.Fatalf("claimed %d, %v", len(held), err)
+	}
+	if _, err := d.Succeed(t.Context(), orders, refs(held)); err != nil {
+		t.Fatalf("succeed: %v", err)
+	}
 }

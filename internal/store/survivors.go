@@ -39,8 +39,7 @@ WHERE NOT x.moved AND x.closed_at > now() - q.succeeded_retention_ms * interval 
 GROUP BY q.name`
 )
 
-// count takes a census of a segment to which nothing is added any more. It returns nil when it is not time for one, or
-// another pass is at work.
+// count takes a census of a segment to which nothing is added any more. It returns nil when it is not time for one.
 func (r *rotator) count(ctx context.Context, seg segment, statement string) (*survivors, error) {
 	if r.now.Before(r.rotation.next[seg.no]) {
 		return nil, nil //nolint:nilnil // not known is an answer
