@@ -171,12 +171,13 @@ func (r *rotator) close(ctx context.Context, seg segment, hurry bool) (closed bo
 	return err == nil, err
 }
 
-// errSegmentBusy says that nothing was done with a segment: another pass is at work or has freed it, so that its slot is
-// another's, or somebody who reads its tables, a backup perhaps, did not let go of them in time. There is another pass.
+// errSegmentBusy says that nothing was done with a segment: another pass is at work or has freed it, so that its slot
+// is another's, or somebody who reads its tables, a backup perhaps, did not let go of them in time. There is another
+// pass.
 var errSegmentBusy = errors.New("segment is busy")
 
-// alone runs f on a segment in a transaction, with a bound on waits for locks. It returns errSegmentBusy, and nothing has
-// been done, if it cannot: what follows in a pass must not take f for done.
+// alone runs f on a segment in a transaction, with a bound on waits for locks. It returns errSegmentBusy, and nothing
+// has been done, if it cannot: what follows in a pass must not take f for done.
 func (r *rotator) alone(ctx context.Context, seg segment, f func(ctx context.Context, tx pgx.Tx) error) error {
 	ctx, cancel := context.WithTimeout(ctx, countTimeout)
 	defer cancel()

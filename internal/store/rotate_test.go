@@ -182,7 +182,7 @@ func TestRotationLosesNothingToBusyQueues(t *testing.T) {
 			if err != nil {
 				t.Fatalf("begin: %v", err)
 			}
-			defer tx.Rollback(context.WithoutCancel(t.Context())) //nolint:errcheck // it may be over
+			defer tx.Rollback(context.WithoutCancel(t.Context()))
 			if _, err := tx.Exec(t.Context(), "SELECT pg_advisory_xact_lock($1)", d.ClaimLockKey(orders)); err != nil {
 				t.Fatalf("lock: %v", err)
 			}
