@@ -2,7 +2,9 @@ package queueapi
 
 import (
 	"context"
+	"time"
 
+	"deadletter.dev/deadletter/internal/message"
 	"deadletter.dev/deadletter/internal/store"
 )
 
@@ -24,8 +26,17 @@ type Backend interface {
 	// ReadyQueues returns those of the named queues that have something to claim now.
 	ReadyQueues(ctx context.Context, names []string) ([]string, error)
 
+	Remover
 	Maintainer
 	Prober
+}
+
+// Remover is what removes messages for good because somebody asks for it.
+type Remover interface {
+	// Discard removes one dead letter and returns it as it was.
+	Discard(ctx context.Context, queue string, id int64) (message.Message, error)
+	// Purge removes the messages that have had a status since before a point in time, until ctx ends.
+	Purge(ctx context.Context, queue string, scope message.Status, before time.Time) (store.PurgeResult, error)
 }
 
 // Maintainer is what the background loops need of the store.

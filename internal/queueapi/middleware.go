@@ -128,7 +128,11 @@ func problemOf(err error) *problem {
 		return conflict("not-processing", "The message is not being processed",
 			"No lease is current: the message was not claimed, is settled already, or its lease expired. Nothing was changed.")
 	case errors.Is(err, store.ErrNotDead):
-		return conflict("not-dead", "The message is not dead", "Only a dead letter can be replayed. Nothing was changed.")
+		return conflict("not-dead", "The message is not dead",
+			"Only a dead letter can be replayed or discarded. Nothing was changed.")
+	case errors.Is(err, store.ErrInReplay):
+		return conflict("in-replay", "The dead letter is part of a running replay",
+			"A Replay has selected it and will put it back to work. Nothing was changed. Cancel the Replay or wait for its end.")
 	case errors.Is(err, store.ErrClosedQueue):
 		return conflict("queue-closed", "The queue is being deleted",
 			"It takes no messages any more. Nothing was changed. Try again when its deletion is over, or send elsewhere.")

@@ -33,6 +33,8 @@ func queueRoutes() []route {
 	browse := auth.Access{Verb: "list", Subresource: "deadletters"}
 	inspect := auth.Access{Verb: "get", Subresource: "deadletters"}
 	revive := auth.Access{Verb: "update", Subresource: "deadletters"}
+	remove := auth.Access{Verb: "delete", Subresource: "deadletters"}
+	purge := auth.Access{Verb: "delete", Subresource: "messages"}
 	paging := []string{"cursor", "limit"}
 	filters := append([]string{
 		"category", "fingerprint", "error_class", "reason", "consumer_version", "died_after", "died_before",
@@ -52,6 +54,8 @@ func queueRoutes() []route {
 		{http.MethodPost, item + "/extend", settle, (*API).extend, nil, smallBody},
 		{http.MethodPost, item + "/release", settle, (*API).release, nil, smallBody},
 		{http.MethodPost, item + "/replay", revive, (*API).replay, nil, smallBody},
+		{http.MethodPost, item + "/discard", remove, (*API).discard, nil, smallBody},
+		{http.MethodPost, queue + "/purge", purge, (*API).purge, nil, smallBody},
 		{http.MethodGet, letters, browse, (*API).listDeadLetters, filters, noBody},
 		{http.MethodGet, letters + "/groups", browse, (*API).listGroups, []string{"limit"}, noBody},
 		{http.MethodGet, letters + "/{id}", inspect, (*API).getDeadLetter, nil, noBody},

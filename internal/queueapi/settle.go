@@ -99,13 +99,7 @@ func (a *API) release(c *call) error {
 
 // replay puts one dead letter back to work.
 func (a *API) replay(c *call) error {
-	body, err := c.strictBody()
-	if err != nil {
-		return err
-	}
-	var in input
-	in.object(nil, body, func(string, *place, strictjson.Value) bool { return false })
-	if err := in.err(); err != nil {
+	if err := c.emptyBody(); err != nil {
 		return err
 	}
 	ctx, cancel := c.detached()

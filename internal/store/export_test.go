@@ -4,6 +4,8 @@ import (
 	"context"
 	"time"
 
+	"github.com/jackc/pgx/v5"
+
 	"deadletter.dev/deadletter/internal/message"
 )
 
@@ -45,10 +47,18 @@ func (s *Store) HotStatements(ctx context.Context, queue string, id, logged int6
 		"replay one":       {s.sql(replayOneSQL), []any{sourceAPI, 10, 40, queue, id}},
 		"depth":            {s.sql(oneQueueSQL(live)), []any{queue}},
 		"all depths":       {s.sql(allDepthsSQL(live)), nil},
+		"purge pending":    {s.slotSQL(purgePendingLogSQL, slot), []any{queue, time.Now(), 10, int64(0), int64(1)}},
+		"purge succeeded":  {s.slotSQL(purgeSucceededLogSQL, slot), []any{queue, time.Now(), 10, int64(0), int64(1)}},
+		"purge dead":       {s.sql(purgeDeadSQL), []any{queue, time.Now(), 10}},
+		"discard":          {s.sql(discardSQL), []any{queue, id}},
+		"ready queues":     {s.sql(readyQueuesSQL(live)), []any{[]string{queue}}},
 		"expire succeeded": {s.sql(expireSucceededSQL), []any{10}},
 		"expire dead":      {s.sql(expireDeadSQL), []any{10}},
 	}, nil
 }
+
+// Begin starts a transaction with the settings that every statement of the store runs under.
+func (s *Store) Begin(ctx context.Context) (pgx.Tx, error) { return s.pool.Begin(ctx) }
 
 // ForgetSweeps makes the next sweep look at every claim, as after a change of the clock.
 func (s *Store) ForgetSweeps() {

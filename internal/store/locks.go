@@ -56,3 +56,19 @@ func (s *Store) databaseTime(ctx context.Context) (now time.Time, err error) {
 	}
 	return now, nil
 }
+
+// locked takes an advisory lock and runs one statement, in one transaction and one round trip.
+func locked[T any](ctx context.Context, s *Store, purpose string, scan func(pgx.CollectableRow) (T, error),
+	statement string, args ...any,
+) (rows []T, err error) {
+	ctx, cancel := s.bound(ctx)
+	defer cancel()
+	batch := &pgx.Batch{}
+	batch.Queue("SELECT pg_advisory_xact_lock($1)", advisoryKey(purpose, s.schema))
+	batch.Queue(statement, args...).Query(func(result pgx.Rows) (err error) {
+		rows, err = pgx.CollectRows(result, scan)
+		return err //nolint:wrapcheck // wrapped by the caller
+	})
+	err = s.pool.SendBatch(ctx, batch).Close()
+	return rows, err //nolint:wrapcheck // wrapped by the caller
+}
