@@ -90,11 +90,14 @@ WHERE x.queue_id = ` + queueIDSQL + ` AND x.id > $2 AND NOT x.moved ORDER BY x.i
 	case message.Processing:
 		// The few claims that are not over, rather than the many messages that are; and of these claims, those of which
 		// not everything is closed yet.
-		return `SELECT ` + logPreviewColumns + ` FROM {claim} c CROSS JOIN LATERAL (
+		// OFFSET 0 has them found by their end, not by their queue, of which there may be many.
+		return `SELECT ` + logPreviewColumns + ` FROM (
+    SELECT * FROM {claim} WHERE expires_at > now() - ` + leasedLately + ` OFFSET 0
+) c CROSS JOIN LATERAL (
     SELECT * FROM {log} k WHERE k.queue_id = c.queue_id AND k.id BETWEEN c.first AND c.last OFFSET 0
 ) l
 LEFT JOIN LATERAL (SELECT * FROM {closed} k WHERE k.queue_id = l.queue_id AND k.id = l.id OFFSET 0) x ON true
-WHERE c.queue_id = ` + queueIDSQL + ` AND c.expires_at > now() - ` + leasedLately + ` AND l.id > $2 AND x.id IS NULL
+WHERE c.queue_id = ` + queueIDSQL + ` AND l.id > $2 AND x.id IS NULL
     AND (SELECT count(*) FROM {closed} k WHERE k.queue_id = c.queue_id AND k.id BETWEEN c.first AND c.last) < c.n
 ORDER BY l.id LIMIT $3`
 	case message.Dead:
