@@ -109,6 +109,10 @@ test: ## Run all tests of all modules.
 test-race: ## Run the product's tests under the race detector (needs a C compiler).
 	@$(WITH_SERVERS) $(STEP) "test under the race detector" env CGO_ENABLED=1 go test -race -timeout 40m ./...
 
+.PHONY: test-postgres
+test-postgres: ## Run the store's tests on other releases of Postgres: PG="16 18" for some (needs npm).
+	@hack/postgres-versions.sh $(PG)
+
 .PHONY: fuzz
 fuzz: ## Run every fuzz target for FUZZTIME (10s).
 	@hack/fuzz.sh $(FUZZTIME)
