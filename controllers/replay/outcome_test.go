@@ -2,10 +2,12 @@ package replay_test
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"deadletter.dev/deadletter/api/v1alpha1"
 	"deadletter.dev/deadletter/internal/store"
@@ -77,15 +79,21 @@ func TestReusedRunIDNamesWhatIsOnRecord(t *testing.T) {
 	f.says(object, `The run "1" is on record`, "10 of 10 dead letters replayed")
 }
 
-// says checks the words of the outcome.
+// says waits for the words of the outcome: the Queue may be reconciled after the Replay that waits for it.
 func (f *fixture) says(object *v1alpha1.Replay, words ...string) {
 	f.t.Helper()
-	message := apimeta.FindStatusCondition(object.Status.Conditions, v1alpha1.ConditionSucceeded).Message
-	for _, want := range words {
-		if !strings.Contains(message, want) {
-			f.t.Errorf("the message is %q, want %q in it", message, want)
+	f.eventually(func() error {
+		if err := f.Client.Get(f.t.Context(), client.ObjectKeyFromObject(object), object); err != nil {
+			return err
 		}
-	}
+		message := apimeta.FindStatusCondition(object.Status.Conditions, v1alpha1.ConditionSucceeded).Message
+		for _, want := range words {
+			if !strings.Contains(message, want) {
+				return fmt.Errorf("the message is %q, want %q in it", message, want)
+			}
+		}
+		return nil
+	})
 }
 
 // A queue that is deleted takes its letters along: nothing is said of what became of those that were not replayed.
