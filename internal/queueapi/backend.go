@@ -41,6 +41,8 @@ type Remover interface {
 
 // Maintainer is what the background loops need of the store.
 type Maintainer interface {
+	Notifier
+
 	// ExpireLeases fails up to limit messages whose lease has run out and returns how many.
 	ExpireLeases(ctx context.Context, limit int) (int, error)
 	// EnforceRetention removes up to limit messages of each kind that nothing keeps any longer.

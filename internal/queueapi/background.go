@@ -30,9 +30,10 @@ type loop struct {
 }
 
 // maintenance runs the loops that keep queues moving and bounded: leases expire, finished messages are removed, depth
-// counters are folded.
+// counters are folded, and processes wake each other's long polls.
 type maintenance struct {
 	backend Maintainer
+	hub     *hub
 	logger  *slog.Logger
 	metrics *metrics
 	jitter  func() float64
@@ -46,6 +47,8 @@ func (m *maintenance) run(ctx context.Context) {
 	for _, l := range m.loops() {
 		group.Go(func() { m.runLoop(ctx, l) })
 	}
+	group.Go(func() { m.announce(ctx) })
+	group.Go(func() { m.listen(ctx) })
 	group.Wait()
 }
 

@@ -187,7 +187,7 @@ func (a *API) giveBack(c *call, messages []message.Message) {
 		}
 		released++
 	}
-	a.hub.wake(c.queue, released)
+	a.hub.wakeAll(c.queue, released)
 }
 
 // wakeFor hints waiters at messages that are, or will be, ready.
@@ -203,6 +203,6 @@ func (a *API) wakeFor(queue string, messages []message.Message) {
 		}
 	}
 	if ready > 0 {
-		a.hub.wake(queue, ready)
+		a.hub.wakeAll(queue, ready)
 	}
 }

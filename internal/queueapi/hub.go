@@ -11,15 +11,16 @@ import (
 
 const (
 	// backstop is how often the queues that somebody waits for are looked at without a wake-up, all of them at once: it
-	// bounds the wait for messages that become ready by themselves, or through another process.
+	// bounds the wait for messages that become ready by themselves, or through another process that was not heard.
 	backstop = 400 * time.Millisecond
 	// lookTimeout bounds one look.
 	lookTimeout = 5 * time.Second
 )
 
-// hub wakes long polls. Changes that this process makes wake the waiters of the queue at once; everything else is found
-// by the backstop, which asks which of the queues have something ready, in one statement however many there are, and
-// wakes one waiter of each of those. So a waiter of an idle queue costs next to nothing.
+// hub wakes long polls. Changes that this process makes wake the waiters of the queue at once, and those of other
+// processes through the announcer when there are too few here. Everything else is found by the backstop, which asks
+// which of the queues have something ready, in one statement however many there are, and wakes one waiter of each of
+// those. So a waiter of an idle queue costs next to nothing.
 //
 // A wake-up is a hint that there may be one more message. It is never lost: a waiter that leaves without having acted
 // on its hint passes it on, and one that found as much as it asked for hints at the rest.
@@ -28,6 +29,8 @@ type hub struct {
 	// ready returns those of the queues that have something to claim.
 	ready  func(ctx context.Context, queues []string) ([]string, error)
 	closed chan struct{}
+	// remote takes what other processes should know.
+	remote *announcer
 
 	mu      sync.Mutex
 	isShut  bool
@@ -51,7 +54,10 @@ type waiter struct {
 }
 
 func newHub(jitter func() float64, ready func(context.Context, []string) ([]string, error)) *hub {
-	return &hub{jitter: jitter, ready: ready, closed: make(chan struct{}), queues: map[string]*waitList{}}
+	return &hub{
+		jitter: jitter, ready: ready, closed: make(chan struct{}), remote: newAnnouncer(),
+		queues: map[string]*waitList{},
+	}
 }
 
 // join adds a waiter. It must be called before the claim whose emptiness is waited out, so that no message slips
@@ -83,6 +89,9 @@ func (h *hub) leave(w *waiter, more bool) {
 	h.waiting--
 	if waiting.waiters.Len() == 0 {
 		delete(h.queues, w.queue)
+		if w.hinted {
+			h.remote.add(w.queue)
+		}
 		return
 	}
 	if w.hinted || more {
@@ -97,12 +106,20 @@ func (h *hub) take(w *waiter) {
 	w.hinted = false
 }
 
-// wake hints at n more messages in the queue.
-func (h *hub) wake(queue string, n int) {
+// wake hints at n more messages in the queue. It returns how many of them nobody here was hinted at.
+func (h *hub) wake(queue string, n int) int {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if waiting := h.queues[queue]; waiting != nil {
-		waiting.hint(n)
+		return waiting.hint(n)
+	}
+	return n
+}
+
+// wakeAll hints at n more messages that this process made ready, here first and elsewhere if some are left.
+func (h *hub) wakeAll(queue string, n int) {
+	if h.wake(queue, n) > 0 {
+		h.remote.add(queue)
 	}
 }
 
@@ -112,12 +129,12 @@ func (h *hub) wakeAfter(queue string, delay time.Duration) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.queues[queue] != nil && delay <= maxWaitSeconds*time.Second {
-		time.AfterFunc(delay, func() { h.wake(queue, 1) })
+		time.AfterFunc(delay, func() { h.wakeAll(queue, 1) })
 	}
 }
 
-// hint gives n waiters a hint, skipping those that have one.
-func (l *waitList) hint(n int) {
+// hint gives n waiters a hint, skipping those that have one. It returns how many hints are left.
+func (l *waitList) hint(n int) int {
 	for element := l.waiters.Front(); element != nil && n > 0; element = element.Next() {
 		if w, _ := element.Value.(*waiter); !w.hinted {
 			w.hinted = true
@@ -125,6 +142,7 @@ func (l *waitList) hint(n int) {
 			n--
 		}
 	}
+	return n
 }
 
 // look is the backstop. When the database does not answer, nobody is woken: there is another look.

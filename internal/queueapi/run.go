@@ -206,7 +206,7 @@ func (s *server) maintain(ctx context.Context) error {
 // maintenance are the background loops of this API's store.
 func (a *API) maintenance() *maintenance {
 	return &maintenance{
-		backend: a.backend, logger: a.logger, metrics: a.metrics, jitter: a.hub.jitter, pause: pause,
+		backend: a.backend, hub: a.hub, logger: a.logger, metrics: a.metrics, jitter: a.hub.jitter, pause: pause,
 	}
 }
 

@@ -101,3 +101,9 @@ func (s *Store) FreeSegment(ctx context.Context, no int64) (bool, error) {
 
 // ClaimLockKey is the advisory lock of a queue's claims.
 func (s *Store) ClaimLockKey(queue string) int64 { return advisoryKey(claimLock(queue), s.schema) }
+
+// ReadyChannel is the channel of a schema's notifications.
+func ReadyChannel(schema string) string { return readyChannel(schema) }
+
+// ReadyPayloads are the payloads of one notification.
+func ReadyPayloads(sender string, queues []string) []string { return readyPayloads(sender, queues) }

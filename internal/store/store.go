@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	cryptorand "crypto/rand"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -51,7 +52,11 @@ type Options struct {
 
 // Store is the Postgres store of one schema. It is safe for concurrent use.
 type Store struct {
-	pool           *pgxpool.Pool
+	pool *pgxpool.Pool
+	// connConfig is how the pool connects.
+	connConfig *pgx.ConnConfig
+	// sender tells this store's notifications from those of others.
+	sender         string
 	schema         string
 	quotedSchema   string
 	denyUndeclared bool
@@ -111,6 +116,8 @@ func Open(ctx context.Context, options Options) (*Store, error) {
 	}
 	s := &Store{
 		pool:           pool,
+		connConfig:     config.ConnConfig.Copy(),
+		sender:         cryptorand.Text(),
 		schema:         options.Schema,
 		quotedSchema:   pgx.Identifier{options.Schema}.Sanitize(),
 		denyUndeclared: options.DenyUndeclaredQueues,
