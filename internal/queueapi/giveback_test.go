@@ -29,6 +29,15 @@ func (*oneMessage) CheckSchema(context.Context) error              { return nil 
 func (*oneMessage) PoolStats() store.PoolStats                     { return store.PoolStats{} }
 func (*oneMessage) ExpireLeases(context.Context, int) (int, error) { return 0, nil }
 func (*oneMessage) FoldDepth(context.Context) error                { return nil }
+func (*oneMessage) NotifyReady(context.Context, []string) error    { return nil }
+
+// ListenReady hears nothing.
+func (*oneMessage) ListenReady(ctx context.Context, _ func([]string)) error {
+	<-ctx.Done()
+	return ctx.Err()
+}
+
+// EnforceRetention implements Backend.
 func (*oneMessage) EnforceRetention(context.Context, int) (store.RetentionResult, error) {
 	return store.RetentionResult{}, nil
 }
