@@ -21,6 +21,8 @@ const (
 	Poison Category = "POISON"
 	// Expired is a message whose time to live passed.
 	Expired Category = "EXPIRED"
+	// Overflowed is a message that its queue had no room for.
+	Overflowed Category = "OVERFLOW"
 	// Unknown is everything else.
 	Unknown Category = "UNKNOWN"
 )

@@ -67,6 +67,13 @@ type Message struct {
 	Headers []Header
 	// Status is the lifecycle state.
 	Status Status
+	// Priority is 0 to MaxPriority; of what is ready, the highest is claimed first.
+	Priority int
+	// GroupKey, when set, orders the message: of the unfinished messages of a queue with one key, only the first is
+	// handed out.
+	GroupKey string
+	// ExpiresAt is when the message dies unless it is handled before, or nil. It counts while the message is pending.
+	ExpiresAt *time.Time
 	// RetryCount counts failures since enqueue or replay.
 	RetryCount int
 	// MaxRetries is the number of failures at which the message dies, 1 to 10.

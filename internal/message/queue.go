@@ -69,6 +69,16 @@ type Retention struct {
 	OnDeadExpiry DeadExpiry
 }
 
+// Overflow says what becomes of a message that a full queue has no room for.
+type Overflow string
+
+const (
+	// OverflowReject refuses it: the producer keeps it and tries again later.
+	OverflowReject Overflow = "Reject"
+	// OverflowDeadLetter accepts it as a dead letter, to be replayed when there is room.
+	OverflowDeadLetter Overflow = "DeadLetter"
+)
+
 // Settings are the rules of one queue.
 type Settings struct {
 	// MaxRetries is given to messages enqueued without their own, 1 to 10.
@@ -79,6 +89,13 @@ type Settings struct {
 	VisibilityTimeout time.Duration
 	// MaxDeliveries is the number of claims after which a message that still fails is dead.
 	MaxDeliveries int
+	// MessageTTL is for how long a message that does not say so itself may wait to be handled, from when it is first
+	// ready; 0 is for ever.
+	MessageTTL time.Duration
+	// MaxLength is how many messages may be pending or processing before new ones are not accepted; 0 is any number.
+	MaxLength int64
+	// Overflow says what becomes of those.
+	Overflow Overflow
 	// State says whether the queue hands out messages.
 	State QueueState
 	// Retention says how long finished messages are kept.
@@ -91,6 +108,9 @@ const (
 	MaxRetries           = 10
 	MaxVisibilityTimeout = 12 * time.Hour
 	MaxDelay             = 90 * 24 * time.Hour
+	MaxTTL               = 365 * 24 * time.Hour
+	MaxPriority          = 3
+	MaxGroupKeyBytes     = 255
 )
 
 // DefaultSettings are the rules of a queue that nobody declared, and of whatever a declaration leaves out.
@@ -100,6 +120,7 @@ func DefaultSettings() Settings {
 		Backoff:           Backoff{Initial: 2 * time.Second, FactorPercent: 200, Max: time.Hour},
 		VisibilityTimeout: 30 * time.Second,
 		MaxDeliveries:     10,
+		Overflow:          OverflowReject,
 		State:             Active,
 		Retention:         Retention{Succeeded: 24 * time.Hour, Dead: 14 * 24 * time.Hour, OnDeadExpiry: ExpiryDelete},
 	}

@@ -25,6 +25,8 @@ var (
 	ErrNoLongerKept = errors.New("messages accepted under this key are no longer kept")
 	// ErrClosedQueue is returned by an enqueue to a queue that is being deleted.
 	ErrClosedQueue = errors.New("queue is being deleted")
+	// ErrQueueFull is returned by an enqueue that a queue's maximum length leaves no room for.
+	ErrQueueFull = errors.New("queue is full")
 	// ErrUndeclaredQueue is returned by an enqueue to a queue that nobody declared, where the Broker denies that.
 	ErrUndeclaredQueue = errors.New("queue is not declared")
 )
@@ -68,6 +70,13 @@ type NewMessage struct {
 	MaxRetries int
 	// Delay holds the message back, 0 to message.MaxDelay.
 	Delay time.Duration
+	// Priority is 0 to message.MaxPriority.
+	Priority int
+	// GroupKey, when set, is at most message.MaxGroupKeyBytes of UTF-8 without NUL.
+	GroupKey string
+	// TTL is for how long the message may wait to be handled once Delay has passed, at most message.MaxTTL, or 0 for the
+	// queue's.
+	TTL time.Duration
 }
 
 // KeyWindow is for how long a key is remembered.
