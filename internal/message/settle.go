@@ -56,3 +56,21 @@ func (m Message) holder() Consumer {
 	}
 	return m.Lease.Consumer
 }
+
+// ExpiryReport is the failure of a message whose time to live has passed.
+func ExpiryReport() Report {
+	return Report{
+		Reason:     "time to live has passed before the message was handled",
+		Category:   string(Expired),
+		ErrorClass: "MessageExpired",
+	}
+}
+
+// OverflowReport is the failure of a message that its queue had no room for.
+func OverflowReport() Report {
+	return Report{
+		Reason:     "queue was full: it had as many pending and processing messages as its maximum length allows",
+		Category:   string(Overflowed),
+		ErrorClass: "QueueFull",
+	}
+}

@@ -46,6 +46,10 @@ func (s *Store) claimAll(ctx context.Context, queue string, calls []ClaimParams)
 		switch {
 		case result.stale:
 			live, err = s.reloadSegments(ctx, s.pool)
+		case result.expired:
+			if _, err = s.killExpired(ctx, queue, seg); err == nil {
+				open = newClaimants(calls, answers, false)
+			}
 		case result.cut:
 			open = newClaimants(calls, answers, false)
 		case result.got == len(open.requests) || result.currentNo == 0 || result.currentNo == seg.no:
@@ -150,6 +154,8 @@ type claimResult struct {
 	stale bool
 	// exhausted says that others is set and the segment has nothing left.
 	exhausted bool
+	// expired says that the claim ends before messages whose time to live has passed, which are in the way.
+	expired bool
 	// got is how many messages were claimed; cut says that there are more than go at once.
 	got int
 	cut bool
@@ -159,32 +165,36 @@ type claimResult struct {
 
 // claimSourceSQL begins both claims: the queue, and where its cursor in the segment is. The cursor is the end of the
 // last claim, found by one descent of an index, however many claims there were.
-const claimSourceSQL = `
+var claimSourceSQL = `
 WITH q AS MATERIALIZED (
     SELECT q.id, q.visibility_timeout_ms, clock_timestamp() AS now,
         (SELECT max(no) FROM {schema}.segment) AS current_no,
         EXISTS (SELECT FROM {schema}.segment WHERE no = $9) AS live,
-        EXISTS (SELECT FROM {schema}.message m
-            WHERE m.queue_id = q.id AND m.status = 'pending' AND m.ready_at <= now()) AS others
+        ` + anyReadySQL("q.id") + ` AS others
     FROM {schema}.queue q WHERE q.name = $1 AND q.state = 'Active'
 ), reached AS MATERIALIZED (
     SELECT coalesce((SELECT last FROM {claim} WHERE queue_id = q.id ORDER BY first DESC LIMIT 1), 0) AS id FROM q
 )`
 
+// expiredSoFarSQL tells of messages of the log, in a window "earlier" that goes by id, whether one of them so far has
+// expired. A claim is a range of ids, so it ends before that; see killExpired.
+const expiredSoFarSQL = `coalesce(bool_or(expires_at <= (SELECT now FROM q)) OVER earlier, false)`
+
 // claimExpirySQL is when the lease of request f.request ends.
 const claimExpirySQL = `q.now + coalesce(nullif(($6::bigint[])[f.request], 0), q.visibility_timeout_ms)
     * interval '1 millisecond'`
 
-const claimLogSQL = claimSourceSQL + `, ready AS MATERIALIZED (
-    SELECT l.id, l.created_at, l.max_retries, l.headers, l.payload FROM {log} l
+var claimLogSQL = claimSourceSQL + `, ready AS MATERIALIZED (
+    SELECT l.id, l.created_at, l.max_retries, l.headers, l.payload, l.expires_at FROM {log} l
     WHERE l.queue_id = (SELECT id FROM q WHERE live AND NOT others) AND l.id > (SELECT id FROM reached)
     ORDER BY l.id LIMIT $3
 ), fitting AS MATERIALIZED (
     SELECT r.*, ($2::int[])[place] AS request FROM (
         SELECT *, row_number() OVER earlier AS place,
-            sum(octet_length(payload)) OVER earlier - octet_length(payload) AS before
+            sum(octet_length(payload)) OVER earlier - octet_length(payload) AS before,
+            ` + expiredSoFarSQL + ` AS expired
         FROM ready WINDOW earlier AS (ORDER BY id ROWS UNBOUNDED PRECEDING)
-    ) r WHERE before < $4
+    ) r WHERE before < $4 AND NOT expired
 ), made AS (
     INSERT INTO {claim} (queue_id, first, last, n, nonce, claimed_at, expires_at, instance, version)
     SELECT q.id, min(f.id), max(f.id), count(*), ($5::bigint[])[f.request], q.now, ` + claimExpirySQL + `,
@@ -196,7 +206,8 @@ const claimLogSQL = claimSourceSQL + `, ready AS MATERIALIZED (
 SELECT q.others, q.current_no, q.now, q.visibility_timeout_ms, f.request, f.id, f.created_at, f.max_retries, f.headers,
     f.payload, (SELECT count(*) FROM ready), q.others AND NOT EXISTS (
         SELECT FROM {log} l WHERE l.queue_id = q.id AND l.id > (SELECT id FROM reached)
-    ), NOT q.live FROM q LEFT JOIN fitting f ON true ORDER BY f.place`
+    ), NOT q.live, f.expires_at, EXISTS (SELECT FROM ready r WHERE r.expires_at <= (SELECT now FROM q))
+FROM q LEFT JOIN fitting f ON true ORDER BY f.place`
 
 // logClaimRow is one message of a claim, or none.
 type logClaimRow struct {
@@ -213,6 +224,8 @@ type logClaimRow struct {
 	ready      int
 	exhausted  bool
 	stale      bool
+	expiresAt  *time.Time
+	expired    bool
 }
 
 func (r *logClaimRow) scan(rows pgx.CollectableRow) error {
@@ -222,7 +235,7 @@ func (r *logClaimRow) scan(rows pgx.CollectableRow) error {
 		maxRetries *int
 	)
 	err := rows.Scan(&r.others, &r.currentNo, &r.now, &r.visibility, &r.request, &id, &createdAt, &maxRetries,
-		&r.headers, &r.payload, &r.ready, &r.exhausted, &r.stale)
+		&r.headers, &r.payload, &r.ready, &r.exhausted, &r.stale, &r.expiresAt, &r.expired)
 	if err == nil && id != nil {
 		r.id, r.createdAt, r.maxRetries = *id, *createdAt, *maxRetries
 	}
@@ -238,8 +251,8 @@ func (s *Store) claimFromLog(ctx context.Context, queue string, seg segment, ope
 		return claimResult{}, err
 	}
 	result := claimResult{
-		stale: rows[0].stale, others: rows[0].others, exhausted: rows[0].exhausted, cut: len(rows) < rows[0].ready,
-		currentNo: rows[0].currentNo,
+		stale: rows[0].stale, others: rows[0].others, exhausted: rows[0].exhausted, expired: rows[0].expired,
+		cut: len(rows) < rows[0].ready, currentNo: rows[0].currentNo,
 	}
 	var (
 		token   string
@@ -266,34 +279,40 @@ func (s *Store) claimFromLog(ctx context.Context, queue string, seg segment, ope
 			ID: row.id, Queue: queue, Payload: row.payload, PayloadSize: len(row.payload), Headers: headers,
 			Status: message.Processing, MaxRetries: row.maxRetries, DeliveryCount: 1,
 			Lease:     &message.Lease{Token: token, ExpiresAt: now.Add(held), Consumer: call.Consumer},
-			CreatedAt: row.createdAt.UTC(), UpdatedAt: now,
+			CreatedAt: row.createdAt.UTC(), UpdatedAt: now, ExpiresAt: utc(row.expiresAt),
 		})
 	}
 	return result, nil
 }
 
-// claimBothSQL claims from the log and from the table message, first ready first; in a segment that is not the last,
+// claimBothSQL claims from the log and from the table message, the highest priority first and then first ready first; in
+// a segment that is not the last,
 // nothing that is ready after the segment's end. The log goes by id, whatever the clock did meanwhile: a claim is a
 // range of ids, and must leave none out. SKIP LOCKED passes over what another
 // statement has in hand; MATERIALIZED keeps the LIMIT from being run more than once.
 var claimBothSQL = claimSourceSQL + `, other AS MATERIALIZED (
-    SELECT id, ready_at, octet_length(payload) AS size FROM {schema}.message
-    WHERE queue_id = (SELECT id FROM q) AND status = 'pending' AND ready_at <= (SELECT now FROM q)
-    ORDER BY ready_at, id LIMIT $3
-    FOR UPDATE SKIP LOCKED
+    SELECT m.* FROM (VALUES (3), (2), (1), (0)) AS p (priority) CROSS JOIN LATERAL (
+        SELECT id, ready_at, octet_length(payload) AS size, priority FROM {schema}.message
+        WHERE queue_id = (SELECT id FROM q) AND status = 'pending' AND NOT blocked AND priority = p.priority
+            AND ready_at <= (SELECT now FROM q) AND (expires_at IS NULL OR expires_at > (SELECT now FROM q))
+        ORDER BY ready_at, id LIMIT $3
+        FOR UPDATE SKIP LOCKED
+    ) m LIMIT $3
 ), logged AS MATERIALIZED (
-    SELECT id, max(created_at) OVER (ORDER BY id) AS ready_at, size FROM (
-        SELECT l.id, l.created_at, octet_length(l.payload) AS size FROM {log} l
-        WHERE l.queue_id = (SELECT id FROM q WHERE live) AND l.id > (SELECT id FROM reached)
-        ORDER BY l.id LIMIT $3
-    ) next
+    SELECT id, ready_at, size, 0 AS priority FROM (
+        SELECT id, max(created_at) OVER earlier AS ready_at, size, ` + expiredSoFarSQL + ` AS expired FROM (
+            SELECT l.id, l.created_at, octet_length(l.payload) AS size, l.expires_at FROM {log} l
+            WHERE l.queue_id = (SELECT id FROM q WHERE live) AND l.id > (SELECT id FROM reached)
+            ORDER BY l.id LIMIT $3
+        ) next WINDOW earlier AS (ORDER BY id ROWS UNBOUNDED PRECEDING)
+    ) next WHERE NOT expired
 ), placed AS MATERIALIZED (
     SELECT r.*, row_number() OVER earlier AS place, sum(size) OVER earlier - size AS before
     FROM (SELECT *, false AS logged FROM other UNION ALL SELECT *, true FROM logged) r
-    WINDOW earlier AS (ORDER BY ready_at, id ROWS UNBOUNDED PRECEDING)
+    WINDOW earlier AS (ORDER BY priority DESC, ready_at, id ROWS UNBOUNDED PRECEDING)
 ), due AS MATERIALIZED (
     SELECT p.* FROM q, placed p
-    WHERE p.place <= $3 AND (q.current_no = $9 OR p.logged
+    WHERE p.place <= $3 AND (q.current_no = $9 OR p.logged OR p.priority > 0
         OR (p.ready_at, p.id) < (SELECT l.ready_at, l.id FROM logged l ORDER BY l.id DESC LIMIT 1))
 ), fitting AS MATERIALIZED (
     SELECT *, ($2::int[])[place] AS request FROM due WHERE before < $4
@@ -320,8 +339,8 @@ var claimBothSQL = claimSourceSQL + `, other AS MATERIALIZED (
     UNION ALL
     SELECT l.id, l.payload, octet_length(l.payload), l.headers, 'processing', 0, l.max_retries, 1, 0, 1, l.created_at,
         false, ` + tokenSQL("m.first", "($5::bigint[])[f.request]") + `, m.expires, q.now, ($7::text[])[f.request],
-        ($8::text[])[f.request], ` + noFailureSQL + `, NULL, l.created_at, q.now, f.place,
-        f.request
+        ($8::text[])[f.request], ` + noFailureSQL + `, NULL, l.created_at, q.now, 0, NULL,
+        l.expires_at, f.place, f.request
     FROM q, fitting f, {log} l, made m
     WHERE f.logged AND l.queue_id = q.id AND l.id = f.id AND m.request = f.request
 )
@@ -339,8 +358,12 @@ func (s *Store) claimFromBoth(ctx context.Context, queue string, seg segment, op
 		p.messageRow, err = scanMessage(row, queue, &p.place, &p.request, &p.currentNo, &p.ready)
 		return p, err
 	}, s.slotSQL(claimBothSQL, seg.slot), open.args(queue, seg)...)
-	if err != nil || len(rows) == 0 {
-		return claimResult{currentNo: seg.no}, err // Someone else was faster.
+	if err != nil {
+		return claimResult{}, err
+	}
+	if len(rows) == 0 { // Someone else was faster, or what is next in the log has expired.
+		killed, err := s.killExpired(ctx, queue, seg)
+		return claimResult{currentNo: seg.no, expired: killed > 0}, err
 	}
 	slices.SortFunc(rows, func(a, b placed) int { return cmp.Compare(a.place, b.place) })
 	for i := range rows {

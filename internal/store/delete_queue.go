@@ -19,10 +19,11 @@ WITH run AS (
 )
 UPDATE {schema}.replay_item i SET state = 'cancelled' FROM run WHERE i.run_id = run.id AND i.state = 'selected'`
 	occupiedSQL    = `SELECT EXISTS (SELECT FROM {schema}.message WHERE queue_id = $1)`
+	removableSQL = `
+SELECT id FROM {schema}.message WHERE queue_id = $1 AND (status = 'succeeded' OR NOT $3) ORDER BY id LIMIT $2`
 	deleteSliceSQL = `
 DELETE FROM {schema}.message WHERE id IN (
-    SELECT id FROM {schema}.message WHERE queue_id = $1 AND (status = 'succeeded' OR NOT $3)
-    ORDER BY id LIMIT $2 FOR UPDATE
+    SELECT id FROM {schema}.message WHERE id = ANY ($1) AND (status = 'succeeded' OR NOT $2) ORDER BY id FOR UPDATE
 )`
 	dropDepthSQL = `
 WITH folded AS (DELETE FROM {schema}.depth WHERE queue_id = $1)
@@ -127,8 +128,15 @@ func (d deletion) deleteSlice(ctx context.Context, tx pgx.Tx) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	tag, err := tx.Exec(ctx, d.sql(deleteSliceSQL), id, deleteSlice, d.onlyIfEmpty)
-	return tag.RowsAffected() == deleteSlice, err //nolint:wrapcheck // wrapped by the caller
+	ids, err := collect(ctx, tx, pgx.RowTo[int64], d.sql(removableSQL), id, deleteSlice, d.onlyIfEmpty)
+	if err != nil || len(ids) == 0 {
+		return false, err
+	}
+	if err := d.lockGroups(ctx, tx, ids); err != nil {
+		return false, err
+	}
+	_, err = tx.Exec(ctx, d.sql(deleteSliceSQL), ids, d.onlyIfEmpty)
+	return len(ids) == deleteSlice, err //nolint:wrapcheck // wrapped by the caller
 }
 
 // dropIfVacant removes the queue's own rows if the table message holds nothing of it and, by the queue's locks, can get

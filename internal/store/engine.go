@@ -56,6 +56,9 @@ type Engine interface {
 	Replay(ctx context.Context, queue string, id int64) (message.Message, error)
 	// ExpireLeases fails up to limit messages whose lease has run out and returns how many.
 	ExpireLeases(ctx context.Context, limit int) (int, error)
+	// ExpireMessages makes up to about limit pending messages whose time to live has passed dead letters, and returns how
+	// many.
+	ExpireMessages(ctx context.Context, limit int) (int, error)
 	// Get returns one message.
 	Get(ctx context.Context, queue string, id int64) (message.Message, error)
 	// List returns a page of a queue's messages, oldest id first, with payloads cut to PreviewBytes.

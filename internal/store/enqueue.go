@@ -3,6 +3,7 @@ package store
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -15,43 +16,66 @@ import (
 // An enqueue holds the queue's lock until it is committed. So the ids of a queue become visible in their order, and a
 // claim that reads on from the last claimed id leaves none behind. DeleteQueue takes the same lock for its last look;
 // after that, these statements, which read the queue's row themselves, find none and insert nothing.
-const (
+var (
 	enqueueLogSQL = `
 WITH q AS MATERIALIZED (
-    SELECT id, max_retries FROM {schema}.queue WHERE name = $1 AND (owner_name IS NOT NULL OR NOT $5)
+    SELECT id, max_retries, message_ttl_ms, overflow, ` + roomSQL + ` AS room
+    FROM {schema}.queue q WHERE name = $1 AND (owner_name IS NOT NULL OR NOT $5)
         AND (closed_until IS NULL OR closed_until < now())
 ), place AS MATERIALIZED (
     SELECT max(no) = $6 AS current, clock_timestamp() AS now FROM {schema}.segment
 ), new AS MATERIALIZED (
     SELECT nextval('{schema}.message_id_seq') AS id, n.*
-    FROM place, unnest($2::bytea[], $3::text[], $4::int[]) AS n (payload, headers, max_retries)
-    WHERE place.current AND EXISTS (SELECT FROM q)
+    FROM q, place, unnest($2::bytea[], $3::text[], $4::int[]) AS n (payload, headers, max_retries)
+    WHERE place.current AND (q.room IS NULL OR q.room >= cardinality($4))
 ), logged AS (
-    INSERT INTO {log} AS l (queue_id, id, created_at, max_retries, headers, payload)
-    SELECT q.id, new.id, place.now, coalesce(nullif(new.max_retries, 0), q.max_retries), new.headers::json, new.payload
+    INSERT INTO {log} AS l (queue_id, id, created_at, max_retries, headers, payload, expires_at)
+    SELECT q.id, new.id, place.now, coalesce(nullif(new.max_retries, 0), q.max_retries), new.headers::json, new.payload,
+        CASE WHEN q.message_ttl_ms > 0 THEN place.now + q.message_ttl_ms * interval '1 millisecond' END
     FROM q, place, new
-    RETURNING l.id, l.max_retries
+    RETURNING l.id, l.max_retries, l.expires_at
 ), counted AS (
     INSERT INTO {delta} SELECT q.id, (SELECT count(*) FROM new), 0, 0, 0 FROM q WHERE EXISTS (SELECT FROM new)
 )
-SELECT place.current, place.now, logged.id, logged.max_retries
+SELECT place.current, place.now, logged.id, logged.max_retries, logged.expires_at
 FROM q CROSS JOIN place LEFT JOIN logged ON true ORDER BY logged.id`
 
-	enqueueLaterSQL = `
-WITH q AS (
-    SELECT id, max_retries FROM {schema}.queue WHERE name = $1 AND (owner_name IS NOT NULL OR NOT $6)
+	// enqueueOtherSQL puts messages into the table message; with $10, as dead letters, of the failure $11 to $14. It puts
+	// none there if the queue has no room for them.
+	enqueueOtherSQL = `
+WITH q AS MATERIALIZED (
+    SELECT id, max_retries, message_ttl_ms, ` + roomSQL + ` AS room, clock_timestamp() AS now
+    FROM {schema}.queue q WHERE name = $1 AND (owner_name IS NOT NULL OR NOT $5)
         AND (closed_until IS NULL OR closed_until < now())
 ), new AS (
-    SELECT * FROM unnest($2::bytea[], $3::text[], $4::int[], $5::bigint[])
-        WITH ORDINALITY AS n (payload, headers, max_retries, delay_ms, position)
+    SELECT n.*, q.now + n.delay_ms * interval '1 millisecond' AS ready_at
+    FROM q, unnest($2::bytea[], $3::text[], $4::int[], $6::bigint[], $7::smallint[], $8::text[], $9::bigint[])
+        WITH ORDINALITY AS n (payload, headers, max_retries, delay_ms, priority, group_key, ttl_ms, position)
 )
 INSERT INTO {schema}.message AS m
-    (queue_id, status, payload, headers, max_retries, ready_at, delayed, created_at, updated_at)
-SELECT q.id, 'pending', new.payload, new.headers::json, coalesce(nullif(new.max_retries, 0), q.max_retries),
-    now() + new.delay_ms * interval '1 millisecond', new.delay_ms > 0, now(), now()
-FROM q, new ORDER BY new.position
+    (queue_id, status, payload, headers, max_retries, ready_at, delayed, created_at, updated_at,
+    priority, group_key, blocked, ttl_ms, expires_at,
+    failure_reason, failure_category, fingerprint, error_class, first_failure_at, last_failure_at, dead_at)
+SELECT q.id, CASE WHEN $10 THEN 'dead' ELSE 'pending' END, new.payload, new.headers::json,
+    coalesce(nullif(new.max_retries, 0), q.max_retries), new.ready_at, new.delay_ms > 0 AND NOT $10, q.now, q.now,
+    new.priority, nullif(new.group_key, ''), new.group_key <> '' AND NOT $10, nullif(new.ttl_ms, 0),
+    CASE WHEN NOT $10
+        THEN new.ready_at + coalesce(nullif(new.ttl_ms, 0), nullif(q.message_ttl_ms, 0)) * interval '1 millisecond' END,
+    $11::text, $12::text, $13::text, $14::text, f.at, f.at, f.at
+FROM q, new, LATERAL (SELECT CASE WHEN $10::boolean THEN q.now END AS at) f
+WHERE $10 OR q.room IS NULL OR q.room >= cardinality($4)
+ORDER BY new.position
 RETURNING ` + messageColumns
 )
+
+// roomSQL is how many messages a queue q has room for, or null for any number. What is enqueued meanwhile waits for the
+// queue's lock, and everything else makes room, so that the maximum is never exceeded by an enqueue.
+var roomSQL = `CASE WHEN q.max_length > 0 THEN q.max_length - (
+        SELECT coalesce(sum(pending + processing), 0) FROM (
+            SELECT pending, processing FROM {schema}.depth WHERE queue_id = q.id
+            UNION ALL SELECT pending, processing FROM {schema}.depth_delta WHERE queue_id = q.id
+            UNION ALL ` + everySlot(`SELECT pending, processing FROM {delta} WHERE queue_id = q.id`) + `
+        ) counted) END`
 
 // Enqueue implements Engine. Enqueues to one queue at one time go together, and each is accepted whole or not at all.
 func (s *Store) Enqueue(ctx context.Context, queue string, messages []NewMessage) ([]message.Message, error) {
@@ -63,10 +87,10 @@ func (s *Store) Enqueue(ctx context.Context, queue string, messages []NewMessage
 		return nil, err
 	}
 	var stored []message.Message
-	if columns.delayed {
+	if columns.other {
 		ctx, cancel := s.bound(ctx)
 		defer cancel()
-		stored, err = s.insertOrCreate(ctx, s.pool, queue, columns, s.insertLater)
+		stored, err = s.insertOrBury(ctx, s.pool, queue, columns)
 	} else {
 		stored, err = s.enqueues.Do(ctx, queue, columns)
 	}
@@ -84,7 +108,11 @@ func (s *Store) enqueueAll(ctx context.Context, queue string, calls []messageCol
 	for _, call := range calls[1:] {
 		all = all.with(call)
 	}
-	stored, err := s.insertOrCreate(ctx, s.pool, queue, all, s.insertIntoLog)
+	insert := s.insertOrCreate
+	if len(calls) == 1 {
+		insert = s.insertOrBury // Several that do not fit together may fit alone, and are tried so.
+	}
+	stored, err := insert(ctx, s.pool, queue, all)
 	if err != nil {
 		return nil, err
 	}
@@ -95,31 +123,75 @@ func (s *Store) enqueueAll(ctx context.Context, queue string, calls []messageCol
 	return answers, nil
 }
 
-// insertOrCreate inserts, and creates the queue if it is not there.
-func (s *Store) insertOrCreate(ctx context.Context, db sender, queue string, columns messageColumnsOf, insert inserter,
+// insertOrBury inserts, and makes dead letters of what a full queue has no room for, if that is its way.
+func (s *Store) insertOrBury(ctx context.Context, db sender, queue string, columns messageColumnsOf,
 ) ([]message.Message, error) {
-	stored, err := insert(ctx, db, queue, columns, false)
-	if err == nil && len(stored) == 0 && !s.denyUndeclared {
-		stored, err = insert(ctx, db, queue, columns, true)
+	stored, err := s.insertOrCreate(ctx, db, queue, columns)
+	if full, ok := errors.AsType[*queueFullError](err); ok && full.overflow == message.OverflowDeadLetter {
+		columns.dead = true
+		return s.insertOrCreate(ctx, db, queue, columns)
 	}
+	return stored, err
+}
+
+// insertOrCreate inserts, and creates the queue if it is not there.
+func (s *Store) insertOrCreate(ctx context.Context, db sender, queue string, columns messageColumnsOf,
+) ([]message.Message, error) {
+	insert := s.insertIntoLog
+	if columns.other || columns.dead {
+		insert = s.insertElsewhere
+	}
+	stored, err := insert(ctx, db, queue, columns, false)
+	if err != nil || len(stored) > 0 {
+		return stored, err
+	}
+	why := s.whyRefused(ctx, db, queue)
+	if !errors.Is(why, ErrUndeclaredQueue) || s.denyUndeclared {
+		return nil, why
+	}
+	stored, err = insert(ctx, db, queue, columns, true)
 	if err == nil && len(stored) == 0 {
 		return nil, s.whyRefused(ctx, db, queue)
 	}
 	return stored, err
 }
 
-const queueClosedSQL = `SELECT EXISTS (SELECT FROM {schema}.queue WHERE name = $1 AND closed_until >= now())`
+// queueFullError says that a queue has no room. It matches ErrQueueFull.
+type queueFullError struct{ overflow message.Overflow }
 
-// whyRefused tells a queue that is being deleted from one that nobody declares.
+func (e *queueFullError) Error() string { return ErrQueueFull.Error() }
+
+// Is matches ErrQueueFull.
+func (e *queueFullError) Is(target error) bool { return target == ErrQueueFull }
+
+const refusalOfQueueSQL = `
+SELECT coalesce(closed_until >= now(), false), owner_name IS NOT NULL, overflow FROM {schema}.queue WHERE name = $1`
+
+// whyRefused says why a queue took nothing: it is being deleted, nobody declares it, or it is full.
 func (s *Store) whyRefused(ctx context.Context, db sender, queue string) error {
-	closed, err := one(collect(ctx, db, pgx.RowTo[bool], s.sql(queueClosedSQL), queue))
+	reasons, err := collect(ctx, db, func(row pgx.CollectableRow) (why error, err error) {
+		var (
+			closed, declared bool
+			overflow         message.Overflow
+		)
+		err = row.Scan(&closed, &declared, &overflow)
+		switch {
+		case closed:
+			why = ErrClosedQueue
+		case !declared && s.denyUndeclared:
+			why = ErrUndeclaredQueue
+		default:
+			why = &queueFullError{overflow}
+		}
+		return why, err //nolint:wrapcheck // wrapped by the operation
+	}, s.sql(refusalOfQueueSQL), queue)
 	switch {
 	case err != nil:
 		return err
-	case closed:
-		return ErrClosedQueue
-	default:
+	case len(reasons) == 0:
 		return ErrUndeclaredQueue
+	default:
+		return reasons[0]
 	}
 }
 
@@ -134,11 +206,18 @@ type sender interface {
 type inserter func(ctx context.Context, db sender, queue string, c messageColumnsOf, create bool,
 ) ([]message.Message, error)
 
-// insertLater puts messages that are not ready at once into the table message.
-func (s *Store) insertLater(ctx context.Context, db sender, queue string, c messageColumnsOf, create bool,
+// insertElsewhere puts messages that the log does not take into the table message.
+func (s *Store) insertElsewhere(ctx context.Context, db sender, queue string, c messageColumnsOf, create bool,
 ) ([]message.Message, error) {
-	rows, err := insertRows(ctx, s, db, queue, create, messageOf(queue), s.sql(enqueueLaterSQL),
-		queue, c.payloads, c.headers, c.retries, c.delays, s.denyUndeclared)
+	args := []any{
+		queue, c.payloads, c.headers, c.retries, s.denyUndeclared, c.delays, c.priorities, c.groups, c.ttls, c.dead,
+	}
+	if c.dead {
+		args = append(args, failureArgs(message.NewFailure(message.OverflowReport(), message.Consumer{}, time.Time{}))...)
+	} else {
+		args = append(args, nil, nil, nil, nil)
+	}
+	rows, err := insertRows(ctx, s, db, queue, create, messageOf(queue), s.sql(enqueueOtherSQL), args...)
 	slices.SortFunc(rows, func(a, b messageRow) int { return cmp.Compare(a.ID, b.ID) })
 	return plain(rows), err
 }
@@ -157,8 +236,8 @@ func (s *Store) insertIntoLog(ctx context.Context, db sender, queue string, c me
 		if err != nil {
 			return nil, err
 		}
-		if len(rows) == 0 {
-			return nil, nil // There is no such queue.
+		if len(rows) == 0 || (rows[0].current && rows[0].id == nil) {
+			return nil, nil // There is no such queue, or no room in it.
 		}
 		if rows[0].current {
 			return c.stored(queue, rows), nil
@@ -202,27 +281,34 @@ type loggedRow struct {
 	now        time.Time
 	id         *int64
 	maxRetries *int
+	expiresAt  *time.Time
 }
 
 func scanLogged(row pgx.CollectableRow) (l loggedRow, err error) {
-	err = row.Scan(&l.current, &l.now, &l.id, &l.maxRetries)
+	err = row.Scan(&l.current, &l.now, &l.id, &l.maxRetries, &l.expiresAt)
 	return l, err //nolint:wrapcheck // wrapped by the operation
 }
 
 // messageColumnsOf is new messages turned into one array per column.
 type messageColumnsOf struct {
-	messages []NewMessage
-	payloads [][]byte
-	headers  []string
-	retries  []int32
-	delays   []int64
-	delayed  bool
+	messages     []NewMessage
+	payloads     [][]byte
+	headers      []string
+	retries      []int32
+	delays, ttls []int64
+	priorities   []int16
+	groups       []string
+	// other says that one of the messages asks for what the log does not know.
+	other bool
+	// dead says that they are to be stored as dead letters.
+	dead bool
 }
 
 func newMessageColumns(messages []NewMessage) (messageColumnsOf, error) {
+	n := len(messages)
 	c := messageColumnsOf{
-		messages: messages, payloads: make([][]byte, len(messages)), headers: make([]string, len(messages)),
-		retries: make([]int32, len(messages)), delays: make([]int64, len(messages)),
+		messages: messages, payloads: make([][]byte, n), headers: make([]string, n), retries: make([]int32, n),
+		delays: make([]int64, n), ttls: make([]int64, n), priorities: make([]int16, n), groups: make([]string, n),
 	}
 	for i, m := range messages {
 		encoded, err := encodeHeaders(m.Headers)
@@ -230,8 +316,10 @@ func newMessageColumns(messages []NewMessage) (messageColumnsOf, error) {
 			return c, err
 		}
 		c.payloads[i], c.headers[i] = m.Payload, encoded
-		c.retries[i], c.delays[i] = int32(m.MaxRetries), millis(m.Delay) //nolint:gosec // 0 to 10
-		c.delayed = c.delayed || c.delays[i] > 0
+		c.retries[i] = int32(m.MaxRetries) //nolint:gosec // 0 to 10
+		c.delays[i], c.ttls[i] = millis(m.Delay), millis(m.TTL)
+		c.priorities[i], c.groups[i] = int16(m.Priority), m.GroupKey //nolint:gosec // 0 to 3
+		c.other = c.other || c.delays[i] > 0 || c.ttls[i] > 0 || m.Priority > 0 || m.GroupKey != ""
 		if m.Payload == nil {
 			c.payloads[i] = []byte{}
 		}
@@ -239,7 +327,7 @@ func newMessageColumns(messages []NewMessage) (messageColumnsOf, error) {
 	return c, nil
 }
 
-// with are the messages of both.
+// with are the messages of both, neither of which asks for what the log does not know.
 func (c messageColumnsOf) with(other messageColumnsOf) messageColumnsOf {
 	return messageColumnsOf{
 		messages: slices.Concat(c.messages, other.messages), payloads: slices.Concat(c.payloads, other.payloads),
@@ -264,7 +352,7 @@ func (c messageColumnsOf) stored(queue string, rows []loggedRow) []message.Messa
 		stored[i] = message.Message{
 			ID: *row.id, Queue: queue, Payload: c.payloads[i], PayloadSize: len(c.payloads[i]),
 			Headers: c.messages[i].Headers, Status: message.Pending, MaxRetries: *row.maxRetries,
-			CreatedAt: now, UpdatedAt: now,
+			CreatedAt: now, UpdatedAt: now, ExpiresAt: utc(row.expiresAt),
 		}
 	}
 	return stored
@@ -272,20 +360,3 @@ func (c messageColumnsOf) stored(queue string, rows []loggedRow) []message.Messa
 
 // queueLock orders what makes messages of a queue visible: enqueues, and the end of the queue.
 func queueLock(queue string) string { return "queue:" + queue }
-
-const createQueueSQL = `
-INSERT INTO {schema}.queue (name, max_retries, backoff_initial_ms, backoff_factor_percent, backoff_max_ms,
-    backoff_jitter_percent, visibility_timeout_ms, max_deliveries, state, succeeded_retention_ms, dead_retention_ms,
-    on_dead_expiry)
-VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)
-ON CONFLICT (name) DO NOTHING`
-
-// settingsArgs are the parameters from max_retries to on_dead_expiry.
-func settingsArgs(settings message.Settings) []any {
-	return []any{
-		settings.MaxRetries, millis(settings.Backoff.Initial), settings.Backoff.FactorPercent,
-		millis(settings.Backoff.Max), settings.Backoff.JitterPercent, millis(settings.VisibilityTimeout),
-		settings.MaxDeliveries, string(settings.State), millis(settings.Retention.Succeeded),
-		millis(settings.Retention.Dead), string(settings.Retention.OnDeadExpiry),
-	}
-}

@@ -90,11 +90,7 @@ func (o *onceEnqueue) run(ctx context.Context, tx pgx.Tx) error {
 	if err != nil {
 		return err
 	}
-	insert := o.insertIntoLog
-	if columns.delayed {
-		insert = o.insertLater
-	}
-	stored, err := o.insertOrCreate(ctx, tx, o.queue, columns, insert)
+	stored, err := o.insertOrBury(ctx, tx, o.queue, columns)
 	if err != nil {
 		return err
 	}
@@ -197,6 +193,12 @@ func digest(messages []NewMessage) []byte {
 		}
 		writeNumber(sum, m.MaxRetries)
 		writeNumber(sum, int(millis(m.Delay)))
+		if m.Priority != 0 || m.GroupKey != "" || m.TTL != 0 {
+			writeNumber(sum, m.Priority)
+			writeNumber(sum, len(m.GroupKey))
+			_, _ = sum.Write([]byte(m.GroupKey))
+			writeNumber(sum, int(millis(m.TTL)))
+		}
 	}
 	return sum.Sum(nil)
 }

@@ -17,11 +17,7 @@ const (
 	keptLastAttempts  = 40
 )
 
-const queueColumns = `q.max_retries, q.backoff_initial_ms, q.backoff_factor_percent, q.backoff_max_ms,
-	q.backoff_jitter_percent, q.visibility_timeout_ms, q.max_deliveries, q.state, q.succeeded_retention_ms,
-	q.dead_retention_ms, q.on_dead_expiry`
-
-const lockHeldSQL = `
+var lockHeldSQL = `
 SELECT ` + messageColumns + `, q.name, now(), item.place, ` + queueColumns + `
 FROM {schema}.message m
 JOIN ` + itemsSQL + ` ON m.id = item.id
@@ -29,7 +25,7 @@ JOIN {schema}.queue q ON q.id = m.queue_id
 WHERE ` + heldSQL + `
 ORDER BY m.id, item.place FOR UPDATE OF m`
 
-const lockExpiredSQL = `
+var lockExpiredSQL = `
 SELECT ` + messageColumns + `, q.name, now(), 0, ` + queueColumns + `
 FROM {schema}.message m
 JOIN {schema}.queue q ON q.id = m.queue_id

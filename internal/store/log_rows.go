@@ -36,5 +36,5 @@ func logColumnsOf(payload string) string {
 	0, l.max_retries, num_nonnulls(c.first), 0, num_nonnulls(c.last), l.created_at, false,
 	CASE WHEN ` + leasedSQL + ` THEN ` + logTokenSQL + ` END, CASE WHEN ` + leasedSQL + ` THEN c.expires_at END,
 	c.claimed_at, c.instance, c.version, ` + noFailureSQL + `, NULL::timestamptz, l.created_at,
-	coalesce(x.closed_at, c.claimed_at, l.created_at)`
+	coalesce(x.closed_at, c.claimed_at, l.created_at), 0::smallint, NULL::text, l.expires_at`
 }

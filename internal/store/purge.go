@@ -53,34 +53,45 @@ WITH gone AS (
 )
 SELECT id FROM gone`
 
-	// Since when a message has its status: a dead letter that is replayed during a purge of pending messages is not one of
-	// those that were meant.
-	purgePendingSQL = `
+	// The statements on the table message take a condition on a message m and an order. The second names the ids as $4, and
+	// passes over what another has in hand.
+	purgeableSQL = `
+SELECT m.id FROM {schema}.message m WHERE m.queue_id = ` + queueIDSQL + ` AND %s ORDER BY %s LIMIT $3`
+
+	purgeRowsSQL = `
 DELETE FROM {schema}.message WHERE id IN (
     SELECT m.id FROM {schema}.message m
-    WHERE m.queue_id = ` + queueIDSQL + ` AND m.status = 'pending' AND m.updated_at < $2
+    WHERE m.id = ANY ($4) AND m.queue_id = ` + queueIDSQL + ` AND %s
     ORDER BY m.id LIMIT $3 FOR UPDATE SKIP LOCKED
-) RETURNING id`
-
-	purgeSucceededSQL = `
-DELETE FROM {schema}.message WHERE id IN (
-    SELECT m.id FROM {schema}.message m
-    WHERE m.queue_id = ` + queueIDSQL + ` AND m.status = 'succeeded' AND m.succeeded_at < $2
-    ORDER BY m.succeeded_at LIMIT $3 FOR UPDATE SKIP LOCKED
-) RETURNING id`
-
-	purgeDeadSQL = `
-DELETE FROM {schema}.message WHERE id IN (
-    SELECT m.id FROM {schema}.message m
-    WHERE m.queue_id = ` + queueIDSQL + ` AND m.status = 'dead' AND m.dead_at < $2
-        AND NOT EXISTS (SELECT FROM {schema}.replay_item i WHERE i.message_id = m.id AND i.state = 'selected')
-    ORDER BY m.dead_at, m.id LIMIT $3 FOR UPDATE SKIP LOCKED
-) RETURNING id`
+)`
 )
 
-// purge is how the messages of one status are removed from the table message and from the log, and under which lock
-// the latter.
-type purge struct{ other, log, lock string }
+// purge is how the messages of one status are removed: from the table message, the ones that meet a condition, in an
+// order that an index knows; and from the log, by a statement under a lock.
+type purge struct{ condition, order, log, lock string }
+
+func purgeableStatement(how purge) string { return fmt.Sprintf(purgeableSQL, how.condition, how.order) }
+
+func purgeRowsStatement(how purge) string { return fmt.Sprintf(purgeRowsSQL, how.condition) }
+
+var purges = map[message.Status]purge{
+	// Since when a message has its status: a dead letter that is replayed during a purge of pending messages is not one of
+	// those that were meant.
+	message.Pending: {
+		condition: `m.status = 'pending' AND m.updated_at < $2`, order: "m.id",
+		log: purgePendingLogSQL,
+	},
+	message.Succeeded: {
+		condition: `m.status = 'succeeded' AND m.succeeded_at < $2`, order: "m.succeeded_at",
+		// Rotation counts what has succeeded before it empties a segment, and nothing may change between.
+		log: purgeSucceededLogSQL, lock: rotateLock,
+	},
+	message.Dead: {
+		condition: `m.status = 'dead' AND m.dead_at < $2 AND NOT EXISTS (
+        SELECT FROM {schema}.replay_item i WHERE i.message_id = m.id AND i.state = 'selected')`,
+		order: "m.dead_at, m.id",
+	},
+}
 
 // PurgeResult is what a purge removed.
 type PurgeResult struct {
@@ -97,12 +108,10 @@ type PurgeResult struct {
 // wait a moment at most, until nothing is left or ctx ends: what was removed stays removed.
 func (s *Store) Purge(ctx context.Context, queue string, scope message.Status, before time.Time) (PurgeResult, error) {
 	result := PurgeResult{Before: before.UTC()}
-	how, ok := map[message.Status]purge{
-		message.Pending: {purgePendingSQL, purgePendingLogSQL, claimLock(queue)},
-		// Rotation counts what has succeeded before it empties a segment, and nothing may change between.
-		message.Succeeded: {purgeSucceededSQL, purgeSucceededLogSQL, rotateLock},
-		message.Dead:      {other: purgeDeadSQL},
-	}[scope]
+	how, ok := purges[scope]
+	if how.lock == "" {
+		how.lock = claimLock(queue)
+	}
 	if !ok {
 		return result, fmt.Errorf("purge: %q is no scope", scope)
 	}
@@ -136,12 +145,33 @@ func (s *Store) purgeAll(ctx context.Context, queue string, how purge, result *P
 		}
 	}
 	for {
-		removed, err := s.purgeOnce(ctx, selectionLock, s.sql(how.other), queue, result.Before, purgeSlice)
-		result.Removed += int64(len(removed))
-		if err != nil || len(removed) < purgeSlice {
+		removed, err := s.purgeRows(ctx, queue, how, result.Before)
+		result.Removed += removed
+		if err != nil || removed < purgeSlice {
 			return err
 		}
 	}
+}
+
+// purgeRows removes a slice from the table message.
+func (s *Store) purgeRows(ctx context.Context, queue string, how purge, before time.Time) (removed int64, err error) {
+	err = s.inTx(ctx, func(ctx context.Context, tx pgx.Tx) error {
+		if err := s.lock(ctx, tx, selectionLock); err != nil {
+			return err
+		}
+		ids, err := collect(ctx, tx, pgx.RowTo[int64], s.sql(purgeableStatement(how)),
+			queue, before, purgeSlice)
+		if err != nil || len(ids) == 0 {
+			return err
+		}
+		if err := s.lockGroups(ctx, tx, ids); err != nil {
+			return err
+		}
+		tag, err := tx.Exec(ctx, s.sql(purgeRowsStatement(how)), queue, before, purgeSlice, ids)
+		removed = tag.RowsAffected()
+		return err //nolint:wrapcheck // wrapped by the operation
+	})
+	return removed, err
 }
 
 // purgeSegment removes messages of one segment. Whoever wants the lock waits for a slice at most.

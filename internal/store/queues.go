@@ -23,32 +23,14 @@ var (
 // queueIDSQL is the id of the queue named by parameter $1.
 const queueIDSQL = `(SELECT id FROM {schema}.queue WHERE name = $1)`
 
-// settingsScan are scan targets for queueColumns.
-type settingsScan struct {
-	s                                                   message.Settings
-	initial, maximum, visibility, succeeded, deadMillis int64
-}
-
-func (t *settingsScan) targets() []any {
-	return []any{
-		&t.s.MaxRetries, &t.initial, &t.s.Backoff.FactorPercent, &t.maximum, &t.s.Backoff.JitterPercent,
-		&t.visibility, &t.s.MaxDeliveries, &t.s.State, &t.succeeded, &t.deadMillis, &t.s.Retention.OnDeadExpiry,
-	}
-}
-
-func (t *settingsScan) settings() message.Settings {
-	settings := t.s
-	settings.Backoff.Initial, settings.Backoff.Max = duration(t.initial), duration(t.maximum)
-	settings.VisibilityTimeout = duration(t.visibility)
-	settings.Retention.Succeeded, settings.Retention.Dead = duration(t.succeeded), duration(t.deadMillis)
-	return settings
-}
-
 // depthSQL is the depth of queue q: counters plus what was appended since, and one index probe for each age in each
 // place that may hold the oldest.
 func depthSQL(live segments) string {
-	heads := []string{`(SELECT m.ready_at FROM {schema}.message m
-        WHERE m.queue_id = q.id AND m.status = 'pending' AND m.ready_at <= now() ORDER BY m.ready_at, m.id LIMIT 1)`}
+	var heads []string
+	for priority := range message.MaxPriority + 1 {
+		heads = append(heads, `(SELECT m.ready_at FROM {schema}.message m
+        WHERE `+readySQL("q.id", priority)+` ORDER BY m.ready_at, m.id LIMIT 1)`)
+	}
 	for _, seg := range live {
 		heads = append(heads, slotTables(`(SELECT l.created_at FROM {log} l
         WHERE l.queue_id = q.id AND l.id > coalesce((SELECT last FROM {claim} k WHERE k.queue_id = q.id
@@ -177,30 +159,6 @@ func (s *Store) Depths(ctx context.Context) (map[string]Depth, error) {
 	}
 	return depths, nil
 }
-
-// The row is written only when something differs, so that declaring twice writes nothing.
-const declareQueueSQL = `
-INSERT INTO {schema}.queue AS q (name, max_retries, backoff_initial_ms, backoff_factor_percent, backoff_max_ms,
-    backoff_jitter_percent, visibility_timeout_ms, max_deliveries, state, succeeded_retention_ms, dead_retention_ms,
-    on_dead_expiry, owner_namespace, owner_name)
-VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)
-ON CONFLICT (name) DO UPDATE SET
-    (max_retries, backoff_initial_ms, backoff_factor_percent, backoff_max_ms, backoff_jitter_percent,
-     visibility_timeout_ms, max_deliveries, state, succeeded_retention_ms, dead_retention_ms, on_dead_expiry,
-     owner_namespace, owner_name, updated_at) =
-    (excluded.max_retries, excluded.backoff_initial_ms, excluded.backoff_factor_percent, excluded.backoff_max_ms,
-     excluded.backoff_jitter_percent, excluded.visibility_timeout_ms, excluded.max_deliveries, excluded.state,
-     excluded.succeeded_retention_ms, excluded.dead_retention_ms, excluded.on_dead_expiry, excluded.owner_namespace,
-     excluded.owner_name, now()), closed_until = NULL
-WHERE q.closed_until IS NOT NULL OR
-      (q.max_retries, q.backoff_initial_ms, q.backoff_factor_percent, q.backoff_max_ms, q.backoff_jitter_percent,
-       q.visibility_timeout_ms, q.max_deliveries, q.state, q.succeeded_retention_ms, q.dead_retention_ms,
-       q.on_dead_expiry, q.owner_namespace, q.owner_name)
-    IS DISTINCT FROM
-      (excluded.max_retries, excluded.backoff_initial_ms, excluded.backoff_factor_percent, excluded.backoff_max_ms,
-       excluded.backoff_jitter_percent, excluded.visibility_timeout_ms, excluded.max_deliveries, excluded.state,
-       excluded.succeeded_retention_ms, excluded.dead_retention_ms, excluded.on_dead_expiry, excluded.owner_namespace,
-       excluded.owner_name)`
 
 // DeclareQueue creates the queue or brings its settings and owner up to date, and reports whether anything changed.
 // Which of two resources may declare a queue is decided before, where both can be seen.

@@ -3,15 +3,33 @@ package store
 import (
 	"context"
 	"fmt"
+	"strconv"
 	"strings"
 
 	"github.com/jackc/pgx/v5"
+
+	"deadletter.dev/deadletter/internal/message"
 )
+
+// readySQL is the condition that a message m of the table message can be claimed, of the queue whose id is an expression
+// and of one priority: what an index finds in one step.
+func readySQL(queueID string, priority int) string {
+	return `m.queue_id = ` + queueID + ` AND m.status = 'pending' AND NOT m.blocked AND m.priority = ` +
+		strconv.Itoa(priority) + ` AND m.ready_at <= now()`
+}
+
+// anyReadySQL tells whether the table message has anything for the queue to claim.
+func anyReadySQL(queueID string) string {
+	var probes []string
+	for priority := range message.MaxPriority + 1 {
+		probes = append(probes, "EXISTS (SELECT FROM {schema}.message m WHERE "+readySQL(queueID, priority)+")")
+	}
+	return "(" + strings.Join(probes, " OR ") + ")"
+}
 
 // readyQueuesSQL is one index probe for each place that may hold a ready message of a queue.
 func readyQueuesSQL(live segments) string {
-	places := []string{`EXISTS (SELECT FROM {schema}.message m
-    WHERE m.queue_id = q.id AND m.status = 'pending' AND m.ready_at <= now())`}
+	places := []string{anyReadySQL("q.id")}
 	for _, seg := range live {
 		places = append(places, slotTables(`EXISTS (SELECT FROM {log} l WHERE l.queue_id = q.id AND l.id > coalesce((
         SELECT last FROM {claim} k WHERE k.queue_id = q.id ORDER BY first DESC LIMIT 1), 0))`, seg.slot))

@@ -12,7 +12,7 @@ const sourceAPI = "api"
 
 // backToWorkSQL continues a statement that has a CTE "letter" of locked dead messages m (id, dead_at, failure_category,
 // fingerprint, replay_count) and takes the source as parameter $1 and the kept history as $2 and $3. Every counter and
-// deadline that can kill is reset; the history stays.
+// deadline that can kill is reset; the history stays. It comes back behind the others of its group.
 const backToWorkSQL = `
 history AS (
     INSERT INTO {schema}.replay (message_id, number, replayed_at, source, died_at, category, fingerprint)
@@ -23,7 +23,9 @@ history AS (
 ), back AS (
     UPDATE {schema}.message m
     SET status = 'pending', retry_count = 0, delivery_count = 0, replay_count = m.replay_count + 1,
-        ready_at = now(), delayed = false, dead_at = NULL, failure_reason = NULL, failure_category = NULL,
+        ready_at = now(), delayed = false, blocked = m.group_key IS NOT NULL,
+        expires_at = now() + interval '1 millisecond' * coalesce(m.ttl_ms,
+            (SELECT nullif(q.message_ttl_ms, 0) FROM {schema}.queue q WHERE q.id = m.queue_id)), dead_at = NULL, failure_reason = NULL, failure_category = NULL,
         fingerprint = NULL, error_class = NULL, failed_by = NULL, failed_version = NULL, last_failure_at = NULL,
         updated_at = now()
     FROM letter WHERE m.id = letter.id

@@ -17,7 +17,8 @@ const messageColumns = `m.id, m.payload, octet_length(m.payload), m.headers, m.s
 	m.max_retries, m.delivery_count,
 	m.replay_count, m.attempt_count, m.ready_at, m.delayed, m.lease_token::text, m.lease_expires_at, m.claimed_at,
 	m.claimed_by, m.claimed_version, m.failure_reason, m.failure_category, m.fingerprint, m.error_class, m.failed_by,
-	m.failed_version, m.first_failure_at, m.last_failure_at, m.dead_at, m.created_at, m.updated_at`
+	m.failed_version, m.first_failure_at, m.last_failure_at, m.dead_at, m.created_at, m.updated_at,
+	m.priority, m.group_key, m.expires_at`
 
 // PreviewBytes is how much of a payload a list returns, so that a page of the largest messages stays small.
 const PreviewBytes = 64 << 10
@@ -82,12 +83,15 @@ func scanMessage(row pgx.CollectableRow, queue string, more ...any) (messageRow,
 		expires            *time.Time
 		claimedBy, version *string
 		failed             failureColumns
+		groupKey           *string
+		deadline           *time.Time
 	)
 	err := row.Scan(append([]any{
 		&m.ID, &m.Payload, &m.PayloadSize, &headers, &m.Status, &m.RetryCount, &m.MaxRetries, &m.DeliveryCount,
 		&m.ReplayCount, &m.attemptCount, &m.readyAt, &delayed, &token, &expires, &m.claimedAt,
 		&claimedBy, &version, &failed.reason, &failed.category, &failed.fingerprint, &failed.class, &failed.instance,
 		&failed.version, &m.FirstFailureAt, &failed.at, &m.DeadAt, &m.CreatedAt, &m.UpdatedAt,
+		&m.Priority, &groupKey, &deadline,
 	}, more...)...)
 	if err != nil {
 		return m, err //nolint:wrapcheck // wrapped by the operation
@@ -104,6 +108,10 @@ func scanMessage(row pgx.CollectableRow, queue string, more ...any) (messageRow,
 			Consumer: message.Consumer{Instance: text(claimedBy), Version: text(version)},
 		}
 	}
+	if m.Status == message.Pending || m.Status == message.Processing {
+		m.ExpiresAt = utc(deadline)
+	}
+	m.GroupKey = text(groupKey)
 	m.LastFailure = failed.failure()
 	m.FirstFailureAt, m.DeadAt = utc(m.FirstFailureAt), utc(m.DeadAt)
 	m.CreatedAt, m.UpdatedAt = m.CreatedAt.UTC(), m.UpdatedAt.UTC()

@@ -107,9 +107,11 @@ WITH q AS MATERIALIZED (SELECT id FROM {schema}.queue WHERE name = $1), reached 
 ), counted AS (
     INSERT INTO {delta} SELECT queue_id, -count(*), 0, 0, 0 FROM next GROUP BY queue_id
 )
-INSERT INTO {schema}.message (id, queue_id, status, payload, headers, max_retries, ready_at, created_at, updated_at)
+INSERT INTO {schema}.message (id, queue_id, status, payload, headers, max_retries, ready_at, created_at, updated_at,
+    expires_at)
 OVERRIDING SYSTEM VALUE
-SELECT id, queue_id, 'pending', payload, headers, max_retries, n.created_at, created_at, n.created_at FROM next n
+SELECT id, queue_id, 'pending', payload, headers, max_retries, n.created_at, created_at, n.created_at, expires_at
+FROM next n
 RETURNING id`
 
 	// moveLeasedSQL moves what is leased, under the same lease. $4 is not needed.
