@@ -18,7 +18,7 @@ WITH run AS (
     WHERE queue_id = $1 AND state = 'Running' RETURNING id
 )
 UPDATE {schema}.replay_item i SET state = 'cancelled' FROM run WHERE i.run_id = run.id AND i.state = 'selected'`
-	occupiedSQL    = `SELECT EXISTS (SELECT FROM {schema}.message WHERE queue_id = $1)`
+	occupiedSQL  = `SELECT EXISTS (SELECT FROM {schema}.message WHERE queue_id = $1)`
 	removableSQL = `
 SELECT id FROM {schema}.message WHERE queue_id = $1 AND (status = 'succeeded' OR NOT $3) ORDER BY id LIMIT $2`
 	deleteSliceSQL = `

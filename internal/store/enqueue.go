@@ -53,15 +53,15 @@ WITH q AS MATERIALIZED (
         WITH ORDINALITY AS n (payload, headers, max_retries, delay_ms, priority, group_key, ttl_ms, position)
 )
 INSERT INTO {schema}.message AS m
-    (queue_id, status, payload, headers, max_retries, ready_at, delayed, created_at, updated_at,
+    (queue_id, status, payload, headers, max_retries, created_at, ready_at, delayed, updated_at,
     priority, group_key, blocked, ttl_ms, expires_at,
-    failure_reason, failure_category, fingerprint, error_class, first_failure_at, last_failure_at, dead_at)
+    first_failure_at, failure_reason, last_failure_at, failure_category, dead_at, fingerprint, error_class)
 SELECT q.id, CASE WHEN $10 THEN 'dead' ELSE 'pending' END, new.payload, new.headers::json,
-    coalesce(nullif(new.max_retries, 0), q.max_retries), new.ready_at, new.delay_ms > 0 AND NOT $10, q.now, q.now,
+    coalesce(nullif(new.max_retries, 0), q.max_retries), q.now, new.ready_at, new.delay_ms > 0 AND NOT $10, q.now,
     new.priority, nullif(new.group_key, ''), new.group_key <> '' AND NOT $10, nullif(new.ttl_ms, 0),
     CASE WHEN NOT $10
         THEN new.ready_at + coalesce(nullif(new.ttl_ms, 0), nullif(q.message_ttl_ms, 0)) * interval '1 millisecond' END,
-    $11::text, $12::text, $13::text, $14::text, f.at, f.at, f.at
+    f.at, $11::text, f.at, $12::text, f.at, $13::text, $14::text
 FROM q, new, LATERAL (SELECT CASE WHEN $10::boolean THEN q.now END AS at) f
 WHERE $10 OR q.room IS NULL OR q.room >= cardinality($4)
 ORDER BY new.position
@@ -141,19 +141,21 @@ func (s *Store) insertOrCreate(ctx context.Context, db sender, queue string, col
 	if columns.other || columns.dead {
 		insert = s.insertElsewhere
 	}
-	stored, err := insert(ctx, db, queue, columns, false)
-	if err != nil || len(stored) > 0 {
-		return stored, err
+	// With create it also makes the queue, with the default settings, unless it is there: under the queue's lock nobody
+	// can delete it before it has its messages.
+	for create := false; ; {
+		stored, err := insert(ctx, db, queue, columns, create)
+		if err != nil || len(stored) > 0 {
+			return stored, err
+		}
+		why := s.whyRefused(ctx, db, queue)
+		switch {
+		case errors.Is(why, ErrUndeclaredQueue) && !s.denyUndeclared:
+			create = true
+		case why != nil:
+			return nil, why
+		}
 	}
-	why := s.whyRefused(ctx, db, queue)
-	if !errors.Is(why, ErrUndeclaredQueue) || s.denyUndeclared {
-		return nil, why
-	}
-	stored, err = insert(ctx, db, queue, columns, true)
-	if err == nil && len(stored) == 0 {
-		return nil, s.whyRefused(ctx, db, queue)
-	}
-	return stored, err
 }
 
 // queueFullError says that a queue has no room. It matches ErrQueueFull.
@@ -165,25 +167,27 @@ func (e *queueFullError) Error() string { return ErrQueueFull.Error() }
 func (e *queueFullError) Is(target error) bool { return target == ErrQueueFull }
 
 const refusalOfQueueSQL = `
-SELECT coalesce(closed_until >= now(), false), owner_name IS NOT NULL, overflow FROM {schema}.queue WHERE name = $1`
+SELECT coalesce(closed_until >= now(), false), owner_name IS NOT NULL, max_length > 0, overflow
+FROM {schema}.queue WHERE name = $1`
 
-// whyRefused says why a queue took nothing: it is being deleted, nobody declares it, or it is full.
+// whyRefused says why a queue took nothing: it is being deleted, nobody declares it, or it is full. It returns nil when
+// nothing of that is so any more.
 func (s *Store) whyRefused(ctx context.Context, db sender, queue string) error {
-	reasons, err := collect(ctx, db, func(row pgx.CollectableRow) (why error, err error) {
+	reasons, err := collect(ctx, db, func(row pgx.CollectableRow) (why, err error) {
 		var (
-			closed, declared bool
-			overflow         message.Overflow
+			closed, declared, limited bool
+			overflow                  message.Overflow
 		)
-		err = row.Scan(&closed, &declared, &overflow)
+		err = row.Scan(&closed, &declared, &limited, &overflow)
 		switch {
 		case closed:
 			why = ErrClosedQueue
 		case !declared && s.denyUndeclared:
 			why = ErrUndeclaredQueue
-		default:
+		case limited:
 			why = &queueFullError{overflow}
 		}
-		return why, err //nolint:wrapcheck // wrapped by the operation
+		return why, err
 	}, s.sql(refusalOfQueueSQL), queue)
 	switch {
 	case err != nil:
@@ -200,11 +204,6 @@ type sender interface {
 	querier
 	SendBatch(ctx context.Context, batch *pgx.Batch) pgx.BatchResults
 }
-
-// inserter puts messages into a queue. With create it also makes the queue, with the default settings, unless it is
-// there: under the queue's lock nobody can delete it before it has its messages.
-type inserter func(ctx context.Context, db sender, queue string, c messageColumnsOf, create bool,
-) ([]message.Message, error)
 
 // insertElsewhere puts messages that the log does not take into the table message.
 func (s *Store) insertElsewhere(ctx context.Context, db sender, queue string, c messageColumnsOf, create bool,

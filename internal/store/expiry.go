@@ -58,11 +58,11 @@ WITH q AS MATERIALIZED (
 ), counted AS (
     INSERT INTO {delta} SELECT queue_id, -count(*), 0, 0, 0 FROM gone GROUP BY queue_id
 )
-INSERT INTO {schema}.message (id, queue_id, status, payload, headers, max_retries, ready_at, created_at, updated_at,
-    failure_reason, failure_category, fingerprint, error_class, first_failure_at, last_failure_at, dead_at)
+INSERT INTO {schema}.message (id, queue_id, ready_at, status, created_at, payload, updated_at, headers, dead_at,
+    max_retries, first_failure_at, failure_reason, last_failure_at, failure_category, fingerprint, error_class)
 OVERRIDING SYSTEM VALUE
-SELECT g.id, g.queue_id, 'dead', g.payload, g.headers, g.max_retries, g.created_at, g.created_at, q.now,
-    $2, $3, $4, $5, q.now, q.now, q.now
+SELECT g.id, g.queue_id, g.created_at, 'dead', g.created_at, g.payload, q.now, g.headers, q.now,
+    g.max_retries, q.now, $2, q.now, $3, $4, $5
 FROM gone g, q`
 
 	// expiringQueuesSQL names the queues whose next message in the log has expired. It looks at those alone that have, or

@@ -53,8 +53,8 @@ WITH gone AS (
 )
 SELECT id FROM gone`
 
-	// The statements on the table message take a condition on a message m and an order. The second names the ids as $4, and
-	// passes over what another has in hand.
+	// The statements on the table message take a condition on a message m, and an order. The second takes the ids as $4,
+	// and passes over what another has in hand.
 	purgeableSQL = `
 SELECT m.id FROM {schema}.message m WHERE m.queue_id = ` + queueIDSQL + ` AND %s ORDER BY %s LIMIT $3`
 

@@ -11,8 +11,8 @@ import (
 	"deadletter.dev/deadletter/internal/message"
 )
 
-// readySQL is the condition that a message m of the table message can be claimed, of the queue whose id is an expression
-// and of one priority: what an index finds in one step.
+// readySQL is the condition that a message m of the table message can be claimed, of one priority and of the queue
+// whose id is an expression: an index finds it in one step.
 func readySQL(queueID string, priority int) string {
 	return `m.queue_id = ` + queueID + ` AND m.status = 'pending' AND NOT m.blocked AND m.priority = ` +
 		strconv.Itoa(priority) + ` AND m.ready_at <= now()`

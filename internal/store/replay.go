@@ -25,7 +25,8 @@ history AS (
     SET status = 'pending', retry_count = 0, delivery_count = 0, replay_count = m.replay_count + 1,
         ready_at = now(), delayed = false, blocked = m.group_key IS NOT NULL,
         expires_at = now() + interval '1 millisecond' * coalesce(m.ttl_ms,
-            (SELECT nullif(q.message_ttl_ms, 0) FROM {schema}.queue q WHERE q.id = m.queue_id)), dead_at = NULL, failure_reason = NULL, failure_category = NULL,
+            (SELECT nullif(q.message_ttl_ms, 0) FROM {schema}.queue q WHERE q.id = m.queue_id)),
+        dead_at = NULL, failure_reason = NULL, failure_category = NULL,
         fingerprint = NULL, error_class = NULL, failed_by = NULL, failed_version = NULL, last_failure_at = NULL,
         updated_at = now()
     FROM letter WHERE m.id = letter.id

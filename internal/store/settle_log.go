@@ -219,7 +219,8 @@ var insertMovedSQL = `, counted AS (
     INSERT INTO {delta} SELECT queue_id, 0, -count(*), 0, 0 FROM closed GROUP BY queue_id
 )
 INSERT INTO {schema}.message (id, queue_id, status, payload, headers, max_retries, delivery_count, attempt_count,
-    ready_at, lease_token, lease_expires_at, claimed_at, claimed_by, claimed_version, created_at, updated_at, expires_at)
+    ready_at, lease_token, lease_expires_at, claimed_at, claimed_by, claimed_version, created_at, updated_at,
+    expires_at)
 OVERRIDING SYSTEM VALUE
 SELECT x.id, x.queue_id, 'processing', l.payload, l.headers, l.max_retries, 1, 1,
     l.created_at, (` + logTokenSQL + `)::uuid, c.expires_at, c.claimed_at, c.instance, c.version,

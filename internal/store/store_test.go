@@ -124,6 +124,9 @@ func (d database) declare(t storetest.TB, queue string, settings message.Setting
 // check holds counters against rows, before and after folding.
 func (d database) check(t storetest.TB) {
 	t.Helper()
+	if broken := d.count(t, storetest.BrokenGroupsSQL(schema)); broken != 0 {
+		t.Fatalf("in %d groups not exactly one message may be handed out", broken)
+	}
 	for range 2 {
 		depths, err := d.Depths(t.Context())
 		if err != nil {

@@ -12,10 +12,11 @@ const slots = 8
 func ElapseSQL(schema string) []string {
 	statements := []string{`UPDATE {schema}.message SET ready_at = ready_at - $1::interval,
 		lease_expires_at = lease_expires_at - $1::interval, dead_at = dead_at - $1::interval,
-		succeeded_at = succeeded_at - $1::interval`}
+		succeeded_at = succeeded_at - $1::interval, expires_at = expires_at - $1::interval`}
 	for slot := range slots {
 		statements = append(statements,
-			fmt.Sprintf(`UPDATE {schema}.log_%d SET created_at = created_at - $1::interval`, slot),
+			fmt.Sprintf(`UPDATE {schema}.log_%d SET created_at = created_at - $1::interval,
+				expires_at = expires_at - $1::interval`, slot),
 			fmt.Sprintf(`UPDATE {schema}.claim_%d SET expires_at = expires_at - $1::interval`, slot),
 			fmt.Sprintf(`UPDATE {schema}.closed_%d SET closed_at = closed_at - $1::interval`, slot))
 	}
@@ -60,6 +61,13 @@ func MessagesSQL(schema string) string {
 			WHERE x.moved IS NOT TRUE`, slot))
 	}
 	return in(schema, []string{strings.Join(parts, " UNION ALL ")})[0]
+}
+
+// BrokenGroupsSQL counts the groups of which not exactly one unfinished message may be handed out.
+func BrokenGroupsSQL(schema string) string {
+	return in(schema, []string{`SELECT count(*) FROM (
+		SELECT FROM {schema}.message WHERE group_key IS NOT NULL AND status IN ('pending', 'processing')
+		GROUP BY queue_id, group_key HAVING count(*) FILTER (WHERE NOT blocked) <> 1) broken`})[0]
 }
 
 func in(schema string, statements []string) []string {

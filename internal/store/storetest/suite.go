@@ -51,7 +51,7 @@ func RunTests(t *testing.T, newFixture func(t *testing.T) Fixture) {
 	groups := map[string]map[string]func(*testing.T, Fixture){
 		"Enqueue": enqueueTests, "Once": onceTests,
 		"Claim": claimTests, "Settle": settleTests, "Expire": expireTests, "Replay": replayTests,
-		"List": listTests, "Contention": contentionTests,
+		"List": listTests, "Contention": contentionTests, "Order": orderTests, "Limits": limitTests,
 	}
 	for group, tests := range groups {
 		for name, test := range tests {
