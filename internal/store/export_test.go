@@ -123,3 +123,6 @@ func ReadyChannel(schema string) string { return readyChannel(schema) }
 
 // ReadyPayloads are the payloads of one notification.
 func ReadyPayloads(sender string, queues []string) []string { return readyPayloads(sender, queues) }
+
+// ExpiryLockKey is the advisory lock of the process that looks for expired messages.
+func (s *Store) ExpiryLockKey() int64 { return advisoryKey(expiryLock, s.schema) }
