@@ -3,7 +3,10 @@ package store_test
 import (
 	"context"
 	"fmt"
+	"strconv"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
@@ -35,7 +38,32 @@ func BenchmarkCycle(b *testing.B) {
 	}
 	for _, batch := range []int{1, 100} {
 		b.Run(fmt.Sprintf("plain/batch=%d", batch), func(b *testing.B) { benchmark(b, batch, plainCycle(pool)) })
-		b.Run(fmt.Sprintf("deadletter/batch=%d", batch), func(b *testing.B) { benchmark(b, batch, storeCycle(opened)) })
+		b.Run(fmt.Sprintf("deadletter/batch=%d", batch), func(b *testing.B) {
+			benchmark(b, batch, storeCycle(opened, orders, store.NewMessage{}))
+		})
+	}
+	benchmarkWishes(b, opened)
+}
+
+// benchmarkWishes shows what each wish beside the order of enqueue costs.
+func benchmarkWishes(b *testing.B, s *store.Store) {
+	b.Helper()
+	mortal, bounded := message.DefaultSettings(), message.DefaultSettings()
+	mortal.MessageTTL, bounded.MaxLength = time.Hour, 1_000_000
+	for name, wish := range map[string]struct {
+		settings message.Settings
+		message  store.NewMessage
+	}{
+		"queue-ttl":  {mortal, store.NewMessage{}},
+		"max-length": {bounded, store.NewMessage{}},
+		"own-ttl":    {message.DefaultSettings(), store.NewMessage{TTL: time.Hour}},
+		"priority":   {message.DefaultSettings(), store.NewMessage{Priority: 1}},
+		"group":      {message.DefaultSettings(), store.NewMessage{GroupKey: "one of many"}},
+	} {
+		if _, err := s.DeclareQueue(b.Context(), name, owner, wish.settings); err != nil {
+			b.Fatalf("declare queue: %v", err)
+		}
+		b.Run("deadletter/"+name+"/batch=100", func(b *testing.B) { benchmark(b, 100, storeCycle(s, name, wish.message)) })
 	}
 }
 
@@ -56,20 +84,26 @@ func benchmark(b *testing.B, batch int, run cycle) {
 	b.ReportMetric(float64(b.N*batch)/b.Elapsed().Seconds(), "messages/s")
 }
 
-func storeCycle(s *store.Store) cycle {
+// storeCycle sends messages like a template. A group key is made another one for each message.
+func storeCycle(s *store.Store, queue string, like store.NewMessage) cycle {
+	var keys atomic.Int64
 	return func(ctx context.Context, batch int) error {
 		messages := make([]store.NewMessage, batch)
 		for i := range messages {
+			messages[i] = like
 			messages[i].Payload = make([]byte, 200)
+			if like.GroupKey != "" {
+				messages[i].GroupKey = strconv.FormatInt(keys.Add(1)%1000, 10)
+			}
 		}
-		if _, err := s.Enqueue(ctx, orders, messages); err != nil {
+		if _, err := s.Enqueue(ctx, queue, messages); err != nil {
 			return err
 		}
-		held, err := s.Claim(ctx, orders, store.ClaimParams{Max: batch})
+		held, err := s.Claim(ctx, queue, store.ClaimParams{Max: batch})
 		if err != nil {
 			return err
 		}
-		_, err = s.Succeed(ctx, orders, refs(held))
+		_, err = s.Succeed(ctx, queue, refs(held))
 		return err
 	}
 }
