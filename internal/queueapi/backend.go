@@ -45,6 +45,9 @@ type Maintainer interface {
 
 	// ExpireLeases fails up to limit messages whose lease has run out and returns how many.
 	ExpireLeases(ctx context.Context, limit int) (int, error)
+	// ExpireMessages makes up to about limit pending messages whose time to live has passed dead letters, and returns how
+	// many.
+	ExpireMessages(ctx context.Context, limit int) (int, error)
 	// EnforceRetention removes up to limit messages of each kind that nothing keeps any longer.
 	EnforceRetention(ctx context.Context, limit int) (store.RetentionResult, error)
 	// RotateLog opens a new segment of the log when it is time, and frees those that nothing is kept in.

@@ -16,6 +16,8 @@ const (
 	retentionSlice    = 1000
 	rotationInterval  = 10 * time.Second
 	foldInterval      = time.Second
+	// expiryInterval may be long: a message that has expired is not handed out, dead letter or not.
+	expiryInterval = time.Second
 	// lowestBackoff and highestBackoff space the tries of a loop while the database is away.
 	lowestBackoff  = 500 * time.Millisecond
 	highestBackoff = 15 * time.Second
@@ -29,8 +31,8 @@ type loop struct {
 	work func(ctx context.Context) (more bool, err error)
 }
 
-// maintenance runs the loops that keep queues moving and bounded: leases expire, finished messages are removed, depth
-// counters are folded, and processes wake each other's long polls.
+// maintenance runs the loops that keep queues moving and bounded: leases and messages expire, finished ones are
+// removed, depth counters are folded, and processes wake each other's long polls.
 type maintenance struct {
 	backend Maintainer
 	hub     *hub
@@ -58,6 +60,11 @@ func (m *maintenance) loops() []loop {
 			expired, err := m.backend.ExpireLeases(ctx, sweepSlice)
 			m.metrics.loops.WithLabelValues("lease_expired").Add(float64(expired))
 			return expired == sweepSlice, err
+		}},
+		{"expire messages", expiryInterval, func(ctx context.Context) (bool, error) {
+			expired, err := m.backend.ExpireMessages(ctx, sweepSlice)
+			m.metrics.loops.WithLabelValues("message_expired").Add(float64(expired))
+			return expired >= sweepSlice, err
 		}},
 		{"enforce retention", retentionInterval, func(ctx context.Context) (bool, error) {
 			removed, err := m.backend.EnforceRetention(ctx, retentionSlice)

@@ -79,6 +79,9 @@ type fullSlices struct{ Maintainer }
 
 func (fullSlices) ExpireLeases(_ context.Context, limit int) (int, error) { return limit, nil }
 
+// ExpireMessages does somewhat more than it is asked to, which it may.
+func (fullSlices) ExpireMessages(_ context.Context, limit int) (int, error) { return limit + 1, nil }
+
 func (fullSlices) EnforceRetention(_ context.Context, limit int) (store.RetentionResult, error) {
 	return store.RetentionResult{Dead: limit}, nil
 }
@@ -103,7 +106,9 @@ func TestLoopsAskForMoreAfterAFullSlice(t *testing.T) {
 		}
 		got[l.name] = more
 	}
-	want := map[string]bool{"expire leases": true, "enforce retention": true, "rotate log": true, "fold depth": false}
+	want := map[string]bool{
+		"expire leases": true, "expire messages": true, "enforce retention": true, "rotate log": true, "fold depth": false,
+	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}

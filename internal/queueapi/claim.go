@@ -190,19 +190,39 @@ func (a *API) giveBack(c *call, messages []message.Message) {
 	a.hub.wakeAll(c.queue, released)
 }
 
-// wakeFor hints waiters at messages that are, or will be, ready.
+// wakeFor hints waiters at messages that are, or will be, ready. Of a group only the first can be claimed.
 func (a *API) wakeFor(queue string, messages []message.Message) {
-	ready := 0
+	ready, groups := 0, map[string]bool{}
 	for i := range messages {
-		switch m := &messages[i]; {
-		case m.Status != message.Pending:
-		case m.RetryAfter == nil:
+		m := &messages[i]
+		if m.Status != message.Pending || groups[m.GroupKey] {
+			continue
+		}
+		if m.GroupKey != "" {
+			groups[m.GroupKey] = true
+		}
+		if m.RetryAfter == nil {
 			ready++
-		default:
+		} else {
 			a.hub.wakeAfter(queue, m.RetryAfter.Sub(m.UpdatedAt))
 		}
 	}
 	if ready > 0 {
 		a.hub.wakeAll(queue, ready)
+	}
+}
+
+// wakeNext hints waiters at what comes next in the groups of messages that are finished now.
+func (a *API) wakeNext(queue string, settled ...store.Settled) {
+	next := 0
+	for i := range settled {
+		m := &settled[i].Message
+		isFinished := m.Status == message.Succeeded || m.Status == message.Dead
+		if settled[i].Err == nil && isFinished && m.GroupKey != "" {
+			next++
+		}
+	}
+	if next > 0 {
+		a.hub.wakeAll(queue, next)
 	}
 }

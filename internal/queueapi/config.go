@@ -80,6 +80,7 @@ const (
 	maxWaitSeconds       = 20
 	maxVisibilitySeconds = int64(message.MaxVisibilityTimeout / time.Second)
 	maxDelaySeconds      = int64(message.MaxDelay / time.Second)
+	maxTTLSeconds        = int64(message.MaxTTL / time.Second)
 )
 
 // maxEnqueueBytes is the largest body of an enqueue, whatever it holds.

@@ -111,8 +111,14 @@ func (in *input) newMessage(request *enqueueRequest, p *place, v strictjson.Valu
 			m.MaxRetries = int(in.integer(p, v, message.MinRetries, message.MaxRetries))
 		case "delay_seconds":
 			m.Delay = time.Duration(in.integer(p, v, 0, maxDelaySeconds)) * time.Second
+		case "priority":
+			m.Priority = int(in.integer(p, v, 0, message.MaxPriority))
+		case "group_key":
+			m.GroupKey = in.filled(p, v, message.MaxGroupKeyBytes, "leave it out for a message of no group")
+		case "ttl_seconds":
+			m.TTL = time.Duration(in.integer(p, v, 1, maxTTLSeconds)) * time.Second
 		case "deduplication_id":
-			id = in.deduplicationID(p, v)
+			id = in.filled(p, v, maxKeyBytes, "leave it out to accept the message in any case")
 		default:
 			return false
 		}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"net/http"
 	"net/url"
+	"strings"
 	"testing"
 	"time"
 	"unicode/utf8"
@@ -33,7 +34,10 @@ func wantProblem(t *testing.T, err error) {
 func FuzzDecodeEnqueue(f *testing.F) {
 	for _, seed := range []string{
 		`{"payload":"x","headers":[{"name":"a","value":"b"}],"max_retries":3,"delay_seconds":1}`,
-		`{"payload":"AA==","payload_encoding":"base64","deduplication_id":"k"}`, `{"messages":[{"payload":"\u0000"},{"payload":"\ud83d\ude00"}]}`, `[]`,
+		`{"payload":"AA==","payload_encoding":"base64","deduplication_id":"k"}`,
+		`{"payload":"x","priority":3,"group_key":"customer 7","ttl_seconds":60}`,
+		`{"payload":"x","priority":0.0,"group_key":"\u00e9\ud83d\ude00","ttl_seconds":31536001}`,
+		`{"messages":[{"payload":"\u0000"},{"payload":"\ud83d\ude00"}]}`, `[]`,
 	} {
 		f.Add([]byte(seed))
 	}
@@ -54,6 +58,11 @@ func FuzzDecodeEnqueue(f *testing.F) {
 		for i, m := range messages {
 			if len(request.ids[i]) > maxKeyBytes {
 				t.Fatalf("accepted the id %q", request.ids[i])
+			}
+			if m.Priority < 0 || m.Priority > message.MaxPriority || m.TTL < 0 || m.TTL > message.MaxTTL ||
+				len(m.GroupKey) > message.MaxGroupKeyBytes || !utf8.ValidString(m.GroupKey) ||
+				strings.ContainsRune(m.GroupKey, 0) {
+				t.Fatalf("accepted %+v", m)
 			}
 			if len(m.Payload) == 0 || len(m.Payload) > 64 || m.MaxRetries < 0 || m.MaxRetries > message.MaxRetries ||
 				m.Delay < 0 || m.Delay > message.MaxDelay || len(m.Headers) > maxHeaders {

@@ -156,6 +156,15 @@ func (in *input) text(p *place, v strictjson.Value, limit int) string {
 	return ""
 }
 
+// filled reads a text that says nothing when it is empty; instead tells what to do then.
+func (in *input) filled(p *place, v strictjson.Value, limit int, instead string) string {
+	text := in.text(p, v, limit)
+	if string(v) == `""` {
+		in.refuse(p, codeInvalidValue, "must not be empty; %s", instead)
+	}
+	return text
+}
+
 // leaseToken reads a lease token. Whatever is not one is refused rather than ignored: the caller meant to be fenced.
 func (in *input) leaseToken(p *place, v strictjson.Value) string {
 	token, ok := leaseToken(v)

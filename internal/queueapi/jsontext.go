@@ -50,6 +50,14 @@ func appendOptionalTimeMember(b []byte, name string, at *time.Time) []byte {
 	return appendTimeMember(b, name, *at)
 }
 
+// appendOptionalTextMember writes null for an empty text.
+func appendOptionalTextMember(b []byte, name, value string) []byte {
+	if value == "" {
+		return appendNullMember(b, name)
+	}
+	return appendTextMember(b, name, value)
+}
+
 func appendNullMember(b []byte, name string) []byte { return append(append(b, name...), "null"...) }
 
 // appendText writes a string.

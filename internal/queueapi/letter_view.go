@@ -18,6 +18,8 @@ type letterJSON struct {
 	BodyTruncated bool          `json:"original_body_truncated,omitempty"`
 	Fingerprint   string        `json:"fingerprint"`
 	ErrorClass    string        `json:"error_class"`
+	Priority      int           `json:"priority"`
+	GroupKey      *string       `json:"group_key"`
 	MaxRetries    int           `json:"max_retries"`
 	DeliveryCount int           `json:"delivery_count"`
 	ReplayCount   int           `json:"replay_count"`
@@ -102,6 +104,8 @@ func newLetterJSON(letter *store.DeadLetter) letterJSON {
 		},
 		OriginalHeaders: newHeadersJSON(m.Headers),
 		BodySize:        m.PayloadSize,
+		Priority:        m.Priority,
+		GroupKey:        textOrNil(m.GroupKey),
 		MaxRetries:      m.MaxRetries,
 		DeliveryCount:   m.DeliveryCount,
 		ReplayCount:     m.ReplayCount,

@@ -69,11 +69,14 @@ func appendState(b []byte, m *message.Message, token string) []byte {
 	b = appendIntMember(b, `"id":`, m.ID)
 	b = appendTextMember(b, `,"queue":`, m.Queue)
 	b = appendTextMember(b, `,"status":`, string(m.Status))
+	b = appendIntMember(b, `,"priority":`, int64(m.Priority))
+	b = appendOptionalTextMember(b, `,"group_key":`, m.GroupKey)
 	b = appendIntMember(b, `,"retry_count":`, int64(m.RetryCount))
 	b = appendIntMember(b, `,"max_retries":`, int64(m.MaxRetries))
 	b = appendIntMember(b, `,"delivery_count":`, int64(m.DeliveryCount))
 	b = appendIntMember(b, `,"replay_count":`, int64(m.ReplayCount))
 	b = appendOptionalTimeMember(b, `,"retry_after":`, m.RetryAfter)
+	b = appendOptionalTimeMember(b, `,"expires_at":`, m.ExpiresAt)
 	b = appendLastFailure(b, m.LastFailure)
 	if token != "" {
 		b = appendTextMember(b, `,"lease_token":`, token)
@@ -137,10 +140,6 @@ type pageAnswer struct {
 func (a pageAnswer) appendJSON(b []byte) []byte {
 	b = appendMessages(append(b, `{"messages":`...), a.messages, listedView)
 	b = strconv.AppendInt(append(b, `,"count":`...), int64(len(a.messages)), 10)
-	if a.next == "" {
-		b = appendNullMember(b, `,"next_cursor":`)
-	} else {
-		b = appendTextMember(b, `,"next_cursor":`, a.next)
-	}
+	b = appendOptionalTextMember(b, `,"next_cursor":`, a.next)
 	return append(b, '}')
 }

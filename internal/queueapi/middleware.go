@@ -136,6 +136,8 @@ func problemOf(err error) *problem {
 	case errors.Is(err, store.ErrClosedQueue):
 		return conflict("queue-closed", "The queue is being deleted",
 			"It takes no messages any more. Nothing was changed. Try again when its deletion is over, or send elsewhere.")
+	case errors.Is(err, store.ErrQueueFull):
+		return problemQueueFull()
 	case errors.Is(err, store.ErrNoLongerKept):
 		return conflict("no-longer-kept", "The message was accepted before",
 			"A message was accepted under this key before, and it is no longer kept. Nothing was changed.")

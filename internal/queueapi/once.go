@@ -7,7 +7,6 @@ import (
 	"strconv"
 
 	"deadletter.dev/deadletter/internal/message"
-	"deadletter.dev/deadletter/internal/queueapi/strictjson"
 	"deadletter.dev/deadletter/internal/store"
 )
 
@@ -16,14 +15,6 @@ const idempotencyKey = "Idempotency-Key"
 
 // maxKeyBytes bounds keys and deduplication ids.
 const maxKeyBytes = 255
-
-func (in *input) deduplicationID(p *place, v strictjson.Value) string {
-	id := in.text(p, v, maxKeyBytes)
-	if id == "" && len(in.errs) == 0 {
-		in.refuse(p, codeInvalidValue, "must not be empty; leave it out to accept the message in any case")
-	}
-	return id
-}
 
 // readKey takes the request's key out of its headers. It is never ignored: who sends one relies on it.
 func (r *enqueueRequest) readKey(header http.Header) error {

@@ -12,6 +12,9 @@ const problemBase = "https://deadletter.dev/problems/"
 
 const problemContentType = "application/problem+json"
 
+// queueFullWait is when a producer should try a full queue again.
+const queueFullWait = 2 * time.Second
+
 // problem is an RFC 9457 problem: the only shape in which this API refuses or fails.
 type problem struct {
 	Type   string       `json:"type"`
@@ -114,6 +117,14 @@ func problemOverloaded() *problem {
 	p := newProblem(http.StatusServiceUnavailable, "overloaded", "Too many requests at once",
 		"The server handles as many requests as it may. Retry after a moment.")
 	p.retryAfter = time.Second
+	return p
+}
+
+func problemQueueFull() *problem {
+	p := newProblem(http.StatusTooManyRequests, "queue-full", "The queue is full",
+		"It has no room for this beside what is pending and processing. Nothing was stored; a batch fits as a whole or not "+
+			"at all. Try again when workers have caught up.")
+	p.retryAfter = queueFullWait
 	return p
 }
 

@@ -29,12 +29,16 @@ type ownerJSON struct {
 }
 
 type settingsJSON struct {
-	MaxRetries               int                `json:"max_retries"`
-	Backoff                  backoffJSON        `json:"backoff"`
-	VisibilityTimeoutSeconds float64            `json:"visibility_timeout_seconds"`
-	MaxDeliveries            int                `json:"max_deliveries"`
-	State                    message.QueueState `json:"state"`
-	Retention                retentionJSON      `json:"retention"`
+	MaxRetries               int         `json:"max_retries"`
+	Backoff                  backoffJSON `json:"backoff"`
+	VisibilityTimeoutSeconds float64     `json:"visibility_timeout_seconds"`
+	MaxDeliveries            int         `json:"max_deliveries"`
+	// MessageTTLSeconds and MaxLength are null when there is no such limit.
+	MessageTTLSeconds *float64           `json:"message_ttl_seconds"`
+	MaxLength         *int64             `json:"max_length"`
+	Overflow          message.Overflow   `json:"overflow"`
+	State             message.QueueState `json:"state"`
+	Retention         retentionJSON      `json:"retention"`
 }
 
 type backoffJSON struct {
@@ -145,12 +149,23 @@ func newSettingsJSON(s *message.Settings) settingsJSON {
 		},
 		VisibilityTimeoutSeconds: s.VisibilityTimeout.Seconds(),
 		MaxDeliveries:            s.MaxDeliveries,
+		MessageTTLSeconds:        limitOrNil(s.MessageTTL.Seconds()),
+		MaxLength:                limitOrNil(s.MaxLength),
+		Overflow:                 s.Overflow,
 		State:                    s.State,
 		Retention: retentionJSON{
 			SucceededSeconds: s.Retention.Succeeded.Seconds(), DeadSeconds: s.Retention.Dead.Seconds(),
 			OnDeadExpiry: s.Retention.OnDeadExpiry,
 		},
 	}
+}
+
+// limitOrNil is null for a limit of 0, which is none.
+func limitOrNil[T int64 | float64](limit T) *T {
+	if limit == 0 {
+		return nil
+	}
+	return &limit
 }
 
 // age is the time from since to now in seconds, never negative.

@@ -13,11 +13,14 @@ type stateJSON struct {
 	ID             int64          `json:"id"`
 	Queue          string         `json:"queue"`
 	Status         message.Status `json:"status"`
+	Priority       int            `json:"priority"`
+	GroupKey       *string        `json:"group_key"`
 	RetryCount     int            `json:"retry_count"`
 	MaxRetries     int            `json:"max_retries"`
 	DeliveryCount  int            `json:"delivery_count"`
 	ReplayCount    int            `json:"replay_count"`
 	RetryAfter     *time.Time     `json:"retry_after"`
+	ExpiresAt      *time.Time     `json:"expires_at"`
 	LastError      *string        `json:"last_error"`
 	LastFailure    *failureJSON   `json:"last_failure"`
 	LeaseToken     string         `json:"lease_token,omitempty"`
@@ -49,11 +52,14 @@ func newStateJSON(m *message.Message) stateJSON {
 		ID:             m.ID,
 		Queue:          m.Queue,
 		Status:         m.Status,
+		Priority:       m.Priority,
+		GroupKey:       textOrNil(m.GroupKey),
 		RetryCount:     m.RetryCount,
 		MaxRetries:     m.MaxRetries,
 		DeliveryCount:  m.DeliveryCount,
 		ReplayCount:    m.ReplayCount,
 		RetryAfter:     utcOrNil(m.RetryAfter),
+		ExpiresAt:      utcOrNil(m.ExpiresAt),
 		FirstFailureAt: utcOrNil(m.FirstFailureAt),
 		DeadAt:         utcOrNil(m.DeadAt),
 		CreatedAt:      m.CreatedAt.UTC(),

@@ -51,6 +51,7 @@ func (a *API) answerSettled(c *call, settled *store.Settled) error {
 		return settled.Err
 	}
 	a.wakeFor(c.queue, []message.Message{settled.Message})
+	a.wakeNext(c.queue, *settled)
 	return c.answer(http.StatusOK, messageAnswer{&settled.Message})
 }
 

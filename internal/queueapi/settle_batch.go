@@ -62,6 +62,7 @@ func (a *API) succeedBatch(c *call) error {
 	if err != nil {
 		return err
 	}
+	a.wakeNext(c.queue, settled...)
 	results := make([]result, len(settled))
 	for i := range settled {
 		results[i] = newResult(leases[i].ID, &settled[i])
@@ -145,6 +146,7 @@ func (a *API) failBatch(c *call) error {
 			results[positions[i]] = newResult(failures[i].ID, &settled[i])
 			a.wakeFor(c.queue, []message.Message{settled[i].Message})
 		}
+		a.wakeNext(c.queue, settled...)
 	}
 	return c.answer(http.StatusOK, resultsAnswer(results))
 }
