@@ -137,4 +137,17 @@ type Replay struct {
 	// Category and Fingerprint are of that death.
 	Category    Category
 	Fingerprint string
+	// MovedFrom is the queue that the message left for another; "" when it went back to its own.
+	MovedFrom string
+}
+
+// Revision is one edit of a message's payload.
+type Revision struct {
+	// Number counts the edits from 1.
+	Number int
+	// At is when it was edited, Source who asked for it, as of a Replay.
+	At     time.Time
+	Source string
+	// Size is that of the payload before the edit, in bytes.
+	Size int
 }

@@ -56,11 +56,11 @@ func TestStepOfFinishedRunDoesNothing(t *testing.T) {
 }
 
 // refusing is a database that cannot be reached.
-type refusing struct{}
+type refusing struct{ replay.Runs }
 
 var errRefused = errors.New("refused")
 
-func (refusing) StepRun(context.Context, int64, int) (store.Run, error) {
+func (refusing) StepRun(context.Context, int64, int, store.Edit) (store.Run, error) {
 	return store.Run{}, errRefused
 }
 
@@ -189,7 +189,7 @@ func TestReplayOfOneLetterRacesRun(t *testing.T) {
 	})
 	for db := (capped{f.store, 3}); run.State == store.RunRunning; {
 		var err error
-		if run, err = db.StepRun(t.Context(), run.ID, 3); err != nil {
+		if run, err = db.StepRun(t.Context(), run.ID, 3, nil); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -238,6 +238,6 @@ type capped struct {
 	most int
 }
 
-func (c capped) StepRun(ctx context.Context, id int64, batch int) (store.Run, error) {
-	return c.Runs.StepRun(ctx, id, min(batch, c.most))
+func (c capped) StepRun(ctx context.Context, id int64, batch int, edit store.Edit) (store.Run, error) {
+	return c.Runs.StepRun(ctx, id, min(batch, c.most), edit)
 }

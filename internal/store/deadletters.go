@@ -61,7 +61,7 @@ SELECT message_id, number, started_at, ended_at, outcome, instance, version, rea
 FROM {schema}.attempt WHERE message_id = ANY ($1) ORDER BY message_id, number`
 
 const replaysSQL = `
-SELECT message_id, replayed_at, source, died_at, category, fingerprint
+SELECT message_id, replayed_at, source, died_at, category, fingerprint, coalesce(moved_from, '')
 FROM {schema}.replay WHERE message_id = ANY ($1) ORDER BY message_id, number`
 
 // withHistory adds attempts and replays, and to the last failure the stack that only its attempt holds.
@@ -78,6 +78,10 @@ func (s *Store) withHistory(ctx context.Context, messages []message.Message) ([]
 	if err != nil {
 		return nil, fmt.Errorf("read replays: %w", err)
 	}
+	revisions, err := collect(ctx, s.pool, scanRevision, s.sql(revisionsSQL), ids)
+	if err != nil {
+		return nil, fmt.Errorf("read revisions: %w", err)
+	}
 	letters := make([]DeadLetter, len(messages))
 	byID := make(map[int64]*DeadLetter, len(messages))
 	for i, m := range messages {
@@ -93,6 +97,9 @@ func (s *Store) withHistory(ctx context.Context, messages []message.Message) ([]
 	}
 	for _, r := range replays {
 		byID[r.messageID].Replays = append(byID[r.messageID].Replays, r.Replay)
+	}
+	for _, r := range revisions {
+		byID[r.messageID].Revisions = append(byID[r.messageID].Revisions, r.Revision)
 	}
 	return letters, nil
 }
@@ -127,7 +134,7 @@ type replayRow struct {
 
 func scanReplay(row pgx.CollectableRow) (replayRow, error) {
 	var r replayRow
-	err := row.Scan(&r.messageID, &r.At, &r.Source, &r.DiedAt, &r.Category, &r.Fingerprint)
+	err := row.Scan(&r.messageID, &r.At, &r.Source, &r.DiedAt, &r.Category, &r.Fingerprint, &r.MovedFrom)
 	r.At, r.DiedAt = r.At.UTC(), r.DiedAt.UTC()
 	return r, err //nolint:wrapcheck // wrapped by the operation
 }

@@ -201,7 +201,7 @@ func TestDeleteQueueLocksOnlyItsQueue(t *testing.T) {
 	var group errgroup.Group
 	group.Go(func() error {
 		for {
-			run, err := d.StepRun(t.Context(), run.ID, 1)
+			run, err := d.StepRun(t.Context(), run.ID, 1, nil)
 			if err != nil || run.State != store.RunRunning {
 				return err
 			}

@@ -37,6 +37,8 @@ const (
 	RunCompleted RunState = "Completed"
 	// RunCancelled was stopped; letters that it had not replayed stayed dead.
 	RunCancelled RunState = "Cancelled"
+	// RunAborted stopped itself, because too many of what it had replayed died again. The rest stayed dead.
+	RunAborted RunState = "Aborted"
 )
 
 // RunSpec is what to replay.
@@ -52,6 +54,44 @@ type RunSpec struct {
 	MaxReplaysPerMessage int
 	// MessagesPerSecond is the pace, 0 for no limit. The store records it; package replay keeps it.
 	MessagesPerSecond int
+	Plan              RunPlan
+	// Match, when set, decides on each letter that meets Filter. It returns false and an error for one that it cannot
+	// decide on, which is then not selected.
+	Match func(message.Message) (bool, error)
+}
+
+// RunPlan is how a run goes about its letters. It is recorded with the run, and never changes.
+type RunPlan struct {
+	Canary    RunCanary    `json:"canary,omitzero"`
+	Abort     RunAbort     `json:"abort,omitzero"`
+	Transform RunTransform `json:"transform,omitzero"`
+	// Target is the queue that the messages go to, if not back to their own.
+	Target string `json:"target,omitempty"`
+	// Expression is the source of RunSpec.Match, for the record.
+	Expression string `json:"expression,omitempty"`
+}
+
+// RunCanary has a run send a few messages first, and no more before all of them have ended.
+type RunCanary struct {
+	// Messages is how many; 0 is none.
+	Messages int `json:"messages,omitempty"`
+	// DeadlineSeconds is for how long their end is waited for before the run says that it is held up.
+	DeadlineSeconds int `json:"deadline_seconds,omitempty"`
+	// MaxRedeathPercent is how many of them may die again.
+	MaxRedeathPercent int `json:"max_redeath_percent,omitempty"`
+}
+
+// RunAbort ends a run of whose messages too many die again.
+type RunAbort struct {
+	// RedeathPercent of the messages that have ended, at least MinSample, ends the run; 0 is never.
+	RedeathPercent int `json:"redeath_percent,omitempty"`
+	MinSample      int `json:"min_sample,omitempty"`
+}
+
+// RunTransform edits payloads; see package transform for the languages.
+type RunTransform struct {
+	Language string `json:"language,omitempty"`
+	Program  string `json:"program,omitempty"`
 }
 
 // CategoryCount is the number of selected letters of a category.
@@ -60,7 +100,13 @@ type CategoryCount struct {
 	Count    int64            `json:"count"`
 }
 
-// Run is a replay run. Of one that moves letters, Matched = Replayed + Skipped + Remaining + BeyondLimit.
+// ValueCount is the number of selected letters of a fingerprint or a consumer's version.
+type ValueCount struct {
+	Value string `json:"value"`
+	Count int64  `json:"count"`
+}
+
+// Run is a replay run. Of one that moves letters, Matched = Replayed + Skipped + Failed + Remaining + BeyondLimit.
 type Run struct {
 	ID    int64
 	Key   RunKey
@@ -76,10 +122,21 @@ type Run struct {
 	// BeyondLimit is the number of letters that might have been selected, were it not for MaxMessages. They stay dead.
 	BeyondLimit int64
 	// Replayed went back to work, Skipped was left out or had changed since, Remaining is still to do; for a
-	// cancelled run Remaining stays dead.
-	Replayed, Skipped, Remaining int64
-	// Categories of the selection, most letters first, at most maxRunCategories.
+	// cancelled or aborted run Remaining stays dead. Failed stayed dead because the transform could not be applied.
+	Replayed, Skipped, Failed, Remaining int64
+	// Of the replayed messages, Succeeded were finished, Redied are or were dead again, Removed were purged or discarded
+	// before they had ended. The others have not ended yet.
+	Succeeded, Redied, Removed int64
+	// Unmatchable is how many letters met the filter while the expression could not be decided for them.
+	Unmatchable int64
+	// CanarySentAt is when the last message of the canary went back to work, CanaryPassedAt when the run went on.
+	CanarySentAt, CanaryPassedAt *time.Time
+	// AbortReason says why an aborted run was.
+	AbortReason string
+	Plan        RunPlan
+	// Categories, Fingerprints and Versions of the selection, most letters first, at most maxRunCategories of each.
 	Categories                 []CategoryCount
+	Fingerprints, Versions     []ValueCount
 	OldestDiedAt, NewestDiedAt *time.Time
 	MessagesPerSecond          int
 	// Detached runs go on without the resource that asked for them.
@@ -88,22 +145,41 @@ type Run struct {
 
 const runColumns = `r.id, r.queue_name, r.namespace, r.name, r.run_id, r.mode, r.spec_hash, r.state, r.started_at,
 	r.completed_at, r.matched, r.replayed, r.skipped, r.remaining, r.categories, r.oldest_died_at, r.newest_died_at,
-	r.messages_per_second, r.detached, r.beyond_limit`
+	r.messages_per_second, r.detached, r.beyond_limit, r.plan, r.failed, r.succeeded, r.redied, r.removed,
+	r.unmatchable, r.canary_sent_at, r.canary_passed_at, coalesce(r.abort_reason, ''), r.fingerprints, r.versions`
+
+// Pending is how many of the replayed messages have not ended yet.
+func (r Run) Pending() int64 { return r.Replayed - r.Succeeded - r.Redied - r.Removed }
+
+// allowance is how many letters of a batch may be replayed now: a canary that has not passed goes no further.
+func (r Run) allowance(batch int) int {
+	if r.Plan.Canary.Messages == 0 || r.CanaryPassedAt != nil {
+		return batch
+	}
+	return int(min(int64(batch), max(0, int64(r.Plan.Canary.Messages)-r.Replayed)))
+}
 
 func scanRun(row pgx.CollectableRow) (Run, error) {
 	var (
-		r          Run
-		categories []byte
+		r                                  Run
+		categories, plan, prints, versions []byte
 	)
 	err := row.Scan(&r.ID, &r.Key.Queue, &r.Key.Namespace, &r.Key.Name, &r.Key.RunID, &r.Mode, &r.Hash, &r.State,
 		&r.StartedAt, &r.CompletedAt, &r.Matched, &r.Replayed, &r.Skipped, &r.Remaining, &categories, &r.OldestDiedAt,
-		&r.NewestDiedAt, &r.MessagesPerSecond, &r.Detached, &r.BeyondLimit)
+		&r.NewestDiedAt, &r.MessagesPerSecond, &r.Detached, &r.BeyondLimit, &plan, &r.Failed, &r.Succeeded, &r.Redied,
+		&r.Removed, &r.Unmatchable, &r.CanarySentAt, &r.CanaryPassedAt, &r.AbortReason, &prints, &versions)
 	if err != nil {
 		return r, err //nolint:wrapcheck // wrapped by the operation
 	}
-	if err := json.Unmarshal(categories, &r.Categories); err != nil {
-		return r, fmt.Errorf("decode categories: %w", err)
+	for _, part := range []struct {
+		text []byte
+		into any
+	}{{categories, &r.Categories}, {plan, &r.Plan}, {prints, &r.Fingerprints}, {versions, &r.Versions}} {
+		if err := json.Unmarshal(part.text, part.into); err != nil {
+			return r, fmt.Errorf("decode run: %w", err)
+		}
 	}
+	r.CanarySentAt, r.CanaryPassedAt = utc(r.CanarySentAt), utc(r.CanaryPassedAt)
 	r.StartedAt, r.CompletedAt = r.StartedAt.UTC(), utc(r.CompletedAt)
 	r.OldestDiedAt, r.NewestDiedAt = utc(r.OldestDiedAt), utc(r.NewestDiedAt)
 	return r, nil
@@ -184,27 +260,40 @@ func (s *Store) changeRun(ctx context.Context, doing, statement string, args ...
 }
 
 const (
-	lockRunSQL   = `SELECT ` + runColumns + ` FROM {schema}.replay_run r WHERE r.id = $1 FOR UPDATE`
-	cancelRunSQL = `
+	lockRunSQL = `SELECT ` + runColumns + ` FROM {schema}.replay_run r WHERE r.id = $1 FOR UPDATE`
+	stopRunSQL = `
 WITH freed AS (UPDATE {schema}.replay_item SET state = 'cancelled' WHERE run_id = $1 AND state = 'selected')
-UPDATE {schema}.replay_run r SET state = 'Cancelled', completed_at = now() WHERE r.id = $1
+UPDATE {schema}.replay_run r SET state = $2, abort_reason = nullif($3, ''), completed_at = now() WHERE r.id = $1
 RETURNING ` + runColumns
 )
 
 // CancelRun stops a run: letters not yet replayed stay dead and are free for other runs. A finished run is returned as
 // it is.
 func (s *Store) CancelRun(ctx context.Context, id int64) (Run, error) {
-	var run Run
-	err := s.inTx(ctx, func(ctx context.Context, tx pgx.Tx) (err error) {
-		run, err = one(collect(ctx, tx, scanRun, s.sql(lockRunSQL), id))
-		if err != nil || run.State != RunRunning {
-			return err
-		}
-		run, err = one(collect(ctx, tx, scanRun, s.sql(cancelRunSQL), id))
-		return err
-	})
+	run, err := s.stopRun(ctx, id, RunCancelled, "")
 	if err != nil {
 		return run, fmt.Errorf("cancel replay run: %w", err)
 	}
 	return run, nil
+}
+
+// AbortRun stops a run as CancelRun does, for a reason.
+func (s *Store) AbortRun(ctx context.Context, id int64, reason string) (Run, error) {
+	run, err := s.stopRun(ctx, id, RunAborted, reason)
+	if err != nil {
+		return run, fmt.Errorf("abort replay run: %w", err)
+	}
+	return run, nil
+}
+
+func (s *Store) stopRun(ctx context.Context, id int64, state RunState, reason string) (run Run, err error) {
+	err = s.inTx(ctx, func(ctx context.Context, tx pgx.Tx) (err error) {
+		run, err = one(collect(ctx, tx, scanRun, s.sql(lockRunSQL), id))
+		if err != nil || run.State != RunRunning {
+			return err
+		}
+		run, err = one(collect(ctx, tx, scanRun, s.sql(stopRunSQL), id, string(state), reason))
+		return err
+	})
+	return run, err
 }

@@ -32,7 +32,7 @@ func (d database) startRun(t *testing.T, spec store.RunSpec) store.Run {
 
 func (d database) step(t *testing.T, id int64, batch int) store.Run {
 	t.Helper()
-	run, err := d.StepRun(t.Context(), id, batch)
+	run, err := d.StepRun(t.Context(), id, batch, nil)
 	if err != nil {
 		t.Fatalf("step run: %v", err)
 	}
@@ -251,7 +251,7 @@ func TestStepsRaceEachOtherAndTheAPI(t *testing.T) {
 	for range 3 {
 		group.Go(func() error {
 			for {
-				run, err := d.StepRun(t.Context(), run.ID, 3)
+				run, err := d.StepRun(t.Context(), run.ID, 3, nil)
 				if err != nil || run.State != store.RunRunning {
 					return err
 				}

@@ -34,6 +34,8 @@ type DeadLetter struct {
 	Message  message.Message
 	Attempts []message.Attempt
 	Replays  []message.Replay
+	// Revisions are the edits of the payload, oldest first. The payloads before them are kept; see Revision.
+	Revisions []message.Revision
 }
 
 // DeadLetterPage is one page of dead letters; Attempts and Replays are filled. Next is nil on the last page.
