@@ -102,13 +102,15 @@ func (a *API) mustExist(c *call) error {
 // deadLetterFilter reads the filters, all of which must hold.
 func (q *params) deadLetterFilter() store.DeadLetterFilter {
 	filter := store.DeadLetterFilter{
-		Fingerprints:    q.fingerprints(),
-		ErrorClass:      q.text("error_class"),
-		ReasonContains:  q.text("reason"),
-		ConsumerVersion: q.text("consumer_version"),
-		DiedAfter:       q.instant("died_after"),
-		DiedBefore:      q.instant("died_before"),
-		Header:          q.header(),
+		Fingerprints:   q.fingerprints(),
+		ErrorClass:     q.text("error_class"),
+		ReasonContains: q.text("reason"),
+		DiedAfter:      q.instant("died_after"),
+		DiedBefore:     q.instant("died_before"),
+		Headers:        q.headers(),
+	}
+	if version := q.text("consumer_version"); version != "" {
+		filter.ConsumerVersions = []string{version}
 	}
 	for _, name := range q.texts("category", maxFilterValues) {
 		// Cleaned as it was when it was stored.
@@ -131,7 +133,7 @@ func (q *params) fingerprints() []string {
 	return values
 }
 
-func (q *params) header() *message.Header {
+func (q *params) headers() []message.Header {
 	raw := q.text("header")
 	if raw == "" {
 		return nil
@@ -141,5 +143,5 @@ func (q *params) header() *message.Header {
 		q.refuse("header", codeInvalidValue, headerFilterHint)
 		return nil
 	}
-	return &message.Header{Name: name, Value: value}
+	return []message.Header{{Name: name, Value: value}}
 }

@@ -95,14 +95,14 @@ func TestDeadLetterFilters(t *testing.T) {
 		"wildcards are text": {store.DeadLetterFilter{ReasonContains: "5%_x"}, ids[:1]},
 		"backslash is text":  {store.DeadLetterFilter{ReasonContains: `\ v`}, ids[1:2]},
 		"case counts":        {store.DeadLetterFilter{ReasonContains: "TIMEOUT"}, []int64{}},
-		"consumer version":   {store.DeadLetterFilter{ConsumerVersion: "2"}, ids[1:2]},
+		"consumer version":   {store.DeadLetterFilter{ConsumerVersions: []string{"2"}}, ids[1:2]},
 		"died after":         {store.DeadLetterFilter{DiedAfter: *letter(1).Message.DeadAt}, []int64{ids[2], ids[1]}},
 		"died before":        {store.DeadLetterFilter{DiedBefore: *letter(1).Message.DeadAt}, ids[:1]},
 		"replay count":       {store.DeadLetterFilter{ReplayCount: &zero, IDs: ids[:2]}, []int64{ids[1], ids[0]}},
-		"second header":      {store.DeadLetterFilter{Header: &message.Header{Name: "tenant", Value: "b"}}, ids[:1]},
-		"other value":        {store.DeadLetterFilter{Header: &message.Header{Name: "tenant", Value: "c"}}, []int64{}},
+		"second header":      {store.DeadLetterFilter{Headers: []message.Header{{Name: "tenant", Value: "b"}}}, ids[:1]},
+		"other value":        {store.DeadLetterFilter{Headers: []message.Header{{Name: "tenant", Value: "c"}}}, []int64{}},
 		"ids":                {store.DeadLetterFilter{IDs: []int64{ids[0], 1 << 60}}, ids[:1]},
-		"all must hold":      {store.DeadLetterFilter{ErrorClass: "IOError", ConsumerVersion: "2"}, []int64{}},
+		"all must hold":      {store.DeadLetterFilter{ErrorClass: "IOError", ConsumerVersions: []string{"2"}}, []int64{}},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -37,15 +37,17 @@ func (f DeadLetterFilter) where(args *arguments, queueID string) string {
 	when(f.ReasonContains != "", func() string {
 		return "m.failure_reason LIKE " + args.add("%"+likeEscaper.Replace(f.ReasonContains)+"%")
 	})
-	when(f.ConsumerVersion != "", func() string { return "m.failed_version = " + args.add(f.ConsumerVersion) })
+	when(len(f.ConsumerVersions) > 0, func() string {
+		return "m.failed_version = ANY (" + args.add(f.ConsumerVersions) + "::text[])"
+	})
 	when(!f.DiedAfter.IsZero(), func() string { return "m.dead_at >= " + args.add(f.DiedAfter) })
 	when(!f.DiedBefore.IsZero(), func() string { return "m.dead_at < " + args.add(f.DiedBefore) })
 	when(f.ReplayCount != nil, func() string { return "m.replay_count = " + args.add(*f.ReplayCount) })
 	when(len(f.IDs) > 0, func() string { return "m.id = ANY (" + args.add(f.IDs) + "::bigint[])" })
-	when(f.Header != nil, func() string {
-		return "EXISTS (SELECT FROM json_array_elements(m.headers) h WHERE h->>0 = " + args.add(f.Header.Name) +
-			" AND h->>1 = " + args.add(f.Header.Value) + ")"
-	})
+	for _, header := range f.Headers {
+		conditions = append(conditions, "EXISTS (SELECT FROM json_array_elements(m.headers) h WHERE h->>0 = "+
+			args.add(header.Name)+" AND h->>1 = "+args.add(header.Value)+")")
+	}
 	return strings.Join(conditions, " AND ")
 }
 

@@ -12,14 +12,15 @@ type DeadLetterFilter struct {
 	Fingerprints []string
 	ErrorClass   string
 	// ReasonContains is a substring of the failure reason, taken literally and case-sensitively.
-	ReasonContains  string
-	ConsumerVersion string
+	ReasonContains string
+	// ConsumerVersions are the versions one of which failed last.
+	ConsumerVersions []string
 	// DiedAfter is inclusive, DiedBefore exclusive.
 	DiedAfter, DiedBefore time.Time
 	// ReplayCount, when not nil, is the exact number of replays.
 	ReplayCount *int
-	// Header, when set, must be present with exactly this value.
-	Header *message.Header
+	// Headers must each be present with exactly this value.
+	Headers []message.Header
 	IDs    []int64
 }
 
