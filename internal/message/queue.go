@@ -98,6 +98,8 @@ type Settings struct {
 	Overflow Overflow
 	// State says whether the queue hands out messages.
 	State QueueState
+	// Breaker has the queue hand out nothing while too much fails.
+	Breaker Breaker
 	// Retention says how long finished messages are kept.
 	Retention Retention
 }
@@ -121,6 +123,7 @@ func DefaultSettings() Settings {
 		VisibilityTimeout: 30 * time.Second,
 		MaxDeliveries:     10,
 		Overflow:          OverflowReject,
+		Breaker:           DefaultBreaker(),
 		State:             Active,
 		Retention:         Retention{Succeeded: 24 * time.Hour, Dead: 14 * 24 * time.Hour, OnDeadExpiry: ExpiryDelete},
 	}

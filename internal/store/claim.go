@@ -29,15 +29,29 @@ func (s *Store) Claim(ctx context.Context, queue string, params ClaimParams) ([]
 	return claimed, nil
 }
 
-// claimAll answers claims in the order in which they came, from the log, or from the log and the table message together
-// when the latter has something ready. It goes on to the next segment while the one that the queue has reached holds
-// nothing more, and claims again for those that got nothing because others had all the bytes that go at once.
+// claimAll answers claims in the order in which they came.
 func (s *Store) claimAll(ctx context.Context, queue string, calls []ClaimParams) ([][]message.Message, error) {
 	ctx, cancel := s.bound(ctx)
 	defer cancel()
+	answers, err := s.claimThrough(ctx, queue, calls, false)
+	if err == nil && s.breakers.has(queue) && !anyClaimed(answers) {
+		return s.claimProbes(ctx, queue, calls)
+	}
+	return answers, err
+}
+
+func anyClaimed(answers [][]message.Message) bool {
+	return slices.ContainsFunc(answers, func(answer []message.Message) bool { return len(answer) > 0 })
+}
+
+// claimThrough claims for a queue whose circuit breaker is closed, or with probe for any, from the log, or from the log
+// and the table message together when the latter has something ready. It goes on to the next segment while the one that the queue has reached holds
+// nothing more, and claims again for those that got nothing because others had all the bytes that go at once.
+func (s *Store) claimThrough(ctx context.Context, queue string, calls []ClaimParams, probe bool,
+) ([][]message.Message, error) {
 	answers := make([][]message.Message, len(calls))
 	live, err := s.liveSegments(ctx, s.pool)
-	for open := newClaimants(calls, answers, false); err == nil && len(open.places) > 0; {
+	for open := newClaimants(calls, answers, false, probe); err == nil && len(open.places) > 0; {
 		var result claimResult
 		seg := s.log.reached(queue, live)
 		if result, err = s.claimFrom(ctx, queue, seg, open); err != nil {
@@ -48,10 +62,10 @@ func (s *Store) claimAll(ctx context.Context, queue string, calls []ClaimParams)
 			live, err = s.reloadSegments(ctx, s.pool)
 		case result.expired:
 			if _, err = s.killExpired(ctx, queue, seg); err == nil {
-				open = newClaimants(calls, answers, false)
+				open = newClaimants(calls, answers, false, probe)
 			}
 		case result.cut:
-			open = newClaimants(calls, answers, false)
+			open = newClaimants(calls, answers, false, probe)
 		case result.got == len(open.requests) || result.currentNo == 0 || result.currentNo == seg.no:
 			return answers, nil
 		default:
@@ -61,10 +75,10 @@ func (s *Store) claimAll(ctx context.Context, queue string, calls []ClaimParams)
 			if rest := live.from(seg.no + 1); len(rest) > 0 {
 				s.log.advance(queue, rest[0].no)
 			}
-			open = newClaimants(calls, answers, true)
+			open = newClaimants(calls, answers, true, probe)
 		}
 	}
-	if err != nil && !slices.ContainsFunc(answers, func(answer []message.Message) bool { return len(answer) > 0 }) {
+	if err != nil && !anyClaimed(answers) {
 		return nil, err
 	}
 	return answers, nil // What was claimed is the answer; an error will meet the next claim.
@@ -92,11 +106,13 @@ type claimants struct {
 	bytes               int
 	nonces, visibility  []int64
 	instances, versions []string
+	// probe says that the queue's circuit breaker may be half open.
+	probe bool
 }
 
 // newClaimants are the calls that got nothing so far, or less than they asked for.
-func newClaimants(calls []ClaimParams, answers [][]message.Message, less bool) *claimants {
-	c := &claimants{answers: answers, calls: calls}
+func newClaimants(calls []ClaimParams, answers [][]message.Message, less, probe bool) *claimants {
+	c := &claimants{answers: answers, calls: calls, probe: probe}
 	for place := range calls {
 		call, got := &calls[place], len(answers[place])
 		if got == call.Max || (got > 0 && !less) {
@@ -119,7 +135,7 @@ func newClaimants(calls []ClaimParams, answers [][]message.Message, less bool) *
 // args are the parameters of both statements.
 func (c *claimants) args(queue string, seg segment) []any {
 	return []any{
-		queue, c.requests, len(c.requests), c.bytes, c.nonces, c.visibility, c.instances, c.versions, seg.no,
+		queue, c.requests, len(c.requests), c.bytes, c.nonces, c.visibility, c.instances, c.versions, seg.no, c.probe,
 	}
 }
 
@@ -171,7 +187,7 @@ WITH q AS MATERIALIZED (
         (SELECT max(no) FROM {schema}.segment) AS current_no,
         EXISTS (SELECT FROM {schema}.segment WHERE no = $9) AS live,
         ` + anyReadySQL("q.id") + ` AS others
-    FROM {schema}.queue q WHERE q.name = $1 AND q.state = 'Active'
+    FROM {schema}.queue q WHERE q.name = $1 AND q.state = 'Active' AND (q.breaker = 'Closed' OR $10)
 ), reached AS MATERIALIZED (
     SELECT coalesce((SELECT last FROM {claim} WHERE queue_id = q.id ORDER BY first DESC LIMIT 1), 0) AS id FROM q
 )`

@@ -23,7 +23,7 @@ func (s *Store) HotStatements(ctx context.Context, queue string, id, logged int6
 		return nil, err
 	}
 	slot := live.current().slot
-	claimants := newClaimants([]ClaimParams{{Max: 10, MaxBytes: 1 << 20}}, make([][]message.Message, 1), false)
+	claimants := newClaimants([]ClaimParams{{Max: 10, MaxBytes: 1 << 20}}, make([][]message.Message, 1), false, false)
 	claim := claimants.args(queue, live.current())
 	enqueue := []any{queue, [][]byte{{1}}, []string{"[]"}, []int32{0}, false, live.current().no}
 	items := []any{queue, []int64{logged}, []int64{anyLease}, []int64{0}, []bool{true}}

@@ -99,6 +99,15 @@ func (s *Store) failAll(ctx context.Context, queue string, calls [][]FailedLease
 		results, err = s.settled(ctx, tx, queue, leases, done)
 		return err
 	})
+	if err == nil {
+		failed := 0
+		for i := range results {
+			if results[i].Err == nil {
+				failed++
+			}
+		}
+		s.breakers.count(queue, 0, failed)
+	}
 	return deal(results, calls), err
 }
 
@@ -133,7 +142,7 @@ func (s *Store) ExpireLeases(ctx context.Context, limit int) (int, error) {
 	if err := s.expireInLog(ctx, limit); err != nil {
 		return 0, fmt.Errorf("expire leases: %w", err)
 	}
-	expired := 0
+	var ended []leased
 	err := s.inTx(ctx, func(ctx context.Context, tx pgx.Tx) error {
 		held, err := collect(ctx, tx, scanLeased, s.sql(lockExpiredSQL), limit)
 		if err != nil {
@@ -144,13 +153,16 @@ func (s *Store) ExpireLeases(ctx context.Context, limit int) (int, error) {
 			verdicts[i] = judged{l, message.OutcomeExpired, l.settings.Expire(l.Message, l.now, s.jitter())}
 		}
 		_, err = s.applyVerdicts(ctx, tx, verdicts)
-		expired = len(held)
+		ended = held
 		return err
 	})
 	if err != nil {
 		return 0, fmt.Errorf("expire leases: %w", err)
 	}
-	return expired, nil
+	for i := range ended {
+		s.breakers.count(ended[i].Queue, 0, 1)
+	}
+	return len(ended), nil
 }
 
 const applyVerdictsSQL = `

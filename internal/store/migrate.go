@@ -208,7 +208,7 @@ func (m migrator) apply(ctx context.Context, next migration) error {
 
 // schemaTables are what a migrated schema must hold.
 var schemaTables = tablesOf(
-	"attempt", "depth", "depth_delta", "enqueue_key",
+	"attempt", "breaker_sample", "depth", "depth_delta", "enqueue_key",
 	"message", "message_revision", "queue", "replay", "replay_item", "replay_outcome", "replay_run", "schema_migration",
 	"segment",
 )

@@ -62,7 +62,8 @@ LEFT JOIN (
 
 func queueInfoSQL(live segments) string {
 	return `
-SELECT q.name, coalesce(q.owner_namespace, ''), coalesce(q.owner_name, ''), q.created_at, ` + queueColumns + `, ` +
+SELECT q.name, coalesce(q.owner_namespace, ''), coalesce(q.owner_name, ''), q.created_at,
+    q.breaker, q.breaker_changed_at, q.breaker_open_until, ` + queueColumns + `, ` +
 		depthSQL(live) + depthFromSQL(live)
 }
 
@@ -91,12 +92,16 @@ func scanQueueInfo(row pgx.CollectableRow) (QueueInfo, error) {
 		info QueueInfo
 		scan settingsScan
 	)
-	targets := []any{&info.Name, &info.Owner.Namespace, &info.Owner.Name, &info.CreatedAt}
+	targets := []any{
+		&info.Name, &info.Owner.Namespace, &info.Owner.Name, &info.CreatedAt,
+		&info.Breaker.State, &info.Breaker.ChangedAt, &info.Breaker.OpenUntil,
+	}
 	targets = append(append(targets, scan.targets()...), depthTargets(&info.Depth)...)
 	if err := row.Scan(targets...); err != nil {
 		return info, err //nolint:wrapcheck // wrapped by the operation
 	}
 	info.Settings, info.Declared, info.CreatedAt = scan.settings(), info.Owner.Name != "", info.CreatedAt.UTC()
+	info.Breaker.ChangedAt, info.Breaker.OpenUntil = info.Breaker.ChangedAt.UTC(), utc(info.Breaker.OpenUntil)
 	info.Depth.normalise()
 	return info, nil
 }

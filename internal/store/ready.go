@@ -37,7 +37,8 @@ func readyQueuesSQL(live segments) string {
 	return `
 SELECT q.name FROM unnest($1::text[]) AS waited (name)
 CROSS JOIN LATERAL (SELECT * FROM {schema}.queue k WHERE k.name = waited.name OFFSET 0) q
-WHERE q.state = 'Active' AND (` + strings.Join(places, " OR ") + ")"
+WHERE q.state = 'Active' AND (q.breaker = 'Closed' OR q.breaker_probes_left > 0)
+    AND (` + strings.Join(places, " OR ") + ")"
 }
 
 // ReadyQueues returns those of the named queues that have something to claim now.

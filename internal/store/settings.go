@@ -15,7 +15,8 @@ var (
 	settingsColumns = []string{
 		"max_retries", "backoff_initial_ms", "backoff_factor_percent", "backoff_max_ms", "backoff_jitter_percent",
 		"visibility_timeout_ms", "max_deliveries", "state", "succeeded_retention_ms", "dead_retention_ms",
-		"on_dead_expiry", "message_ttl_ms", "max_length", "overflow",
+		"on_dead_expiry", "message_ttl_ms", "max_length", "overflow", "breaker_window_ms", "breaker_failure_percent",
+		"breaker_min_sample", "breaker_open_ms", "breaker_probes",
 	}
 	declaredColumns = slices.Concat(settingsColumns, []string{"owner_namespace", "owner_name"})
 )
@@ -49,6 +50,8 @@ VALUES (` + parametersFor(declaredColumns) + `)
 ON CONFLICT (name) DO UPDATE SET
     (` + strings.Join(declaredColumns, ", ") + `) = (` + columnsOf("excluded", declaredColumns) + `),
     updated_at = now(), closed_until = NULL,
+    breaker = CASE WHEN excluded.breaker_window_ms = 0 THEN 'Closed' ELSE q.breaker END,
+    breaker_open_until = CASE WHEN excluded.breaker_window_ms > 0 THEN q.breaker_open_until END,
     expiring_until = CASE WHEN q.message_ttl_ms > 0 AND q.message_ttl_ms <> excluded.message_ttl_ms
         THEN greatest(q.expiring_until, now() + q.message_ttl_ms * interval '1 millisecond')
         ELSE q.expiring_until END
@@ -57,12 +60,16 @@ WHERE q.closed_until IS NOT NULL OR
 
 // settingsArgs are the parameters for settingsColumns.
 func settingsArgs(settings message.Settings) []any {
+	breaker := message.DefaultBreaker()
 	return []any{
 		settings.MaxRetries, millis(settings.Backoff.Initial), settings.Backoff.FactorPercent,
 		millis(settings.Backoff.Max), settings.Backoff.JitterPercent, millis(settings.VisibilityTimeout),
 		settings.MaxDeliveries, string(settings.State), millis(settings.Retention.Succeeded),
 		millis(settings.Retention.Dead), string(settings.Retention.OnDeadExpiry), millis(settings.MessageTTL),
-		settings.MaxLength, string(cmp.Or(settings.Overflow, message.OverflowReject)),
+		settings.MaxLength, string(cmp.Or(settings.Overflow, message.OverflowReject)), millis(settings.Breaker.Window),
+		cmp.Or(settings.Breaker.FailurePercent, breaker.FailurePercent),
+		cmp.Or(settings.Breaker.MinSample, breaker.MinSample),
+		millis(cmp.Or(settings.Breaker.OpenFor, breaker.OpenFor)), cmp.Or(settings.Breaker.Probes, breaker.Probes),
 	}
 }
 
@@ -70,13 +77,15 @@ func settingsArgs(settings message.Settings) []any {
 type settingsScan struct {
 	s                                                        message.Settings
 	initial, maximum, visibility, succeeded, deadMillis, ttl int64
+	window, openFor                                          int64
 }
 
 func (t *settingsScan) targets() []any {
 	return []any{
 		&t.s.MaxRetries, &t.initial, &t.s.Backoff.FactorPercent, &t.maximum, &t.s.Backoff.JitterPercent,
 		&t.visibility, &t.s.MaxDeliveries, &t.s.State, &t.succeeded, &t.deadMillis, &t.s.Retention.OnDeadExpiry,
-		&t.ttl, &t.s.MaxLength, &t.s.Overflow,
+		&t.ttl, &t.s.MaxLength, &t.s.Overflow, &t.window, &t.s.Breaker.FailurePercent, &t.s.Breaker.MinSample,
+		&t.openFor, &t.s.Breaker.Probes,
 	}
 }
 
@@ -85,5 +94,6 @@ func (t *settingsScan) settings() message.Settings {
 	settings.Backoff.Initial, settings.Backoff.Max = duration(t.initial), duration(t.maximum)
 	settings.VisibilityTimeout, settings.MessageTTL = duration(t.visibility), duration(t.ttl)
 	settings.Retention.Succeeded, settings.Retention.Dead = duration(t.succeeded), duration(t.deadMillis)
+	settings.Breaker.Window, settings.Breaker.OpenFor = duration(t.window), duration(t.openFor)
 	return settings
 }

@@ -63,9 +63,11 @@ func (s *Store) succeedAll(ctx context.Context, queue string, calls [][]LeaseRef
 		return nil, err
 	}
 	if err != nil {
+		s.breakers.count(queue, len(done), 0)
 		return deal(partly(leases, done, err), calls), nil
 	}
 	results, err := s.settled(ctx, s.pool, queue, leases, done)
+	s.breakers.count(queue, len(done), 0)
 	return deal(results, calls), err
 }
 

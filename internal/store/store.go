@@ -71,6 +71,7 @@ type Store struct {
 	claims   *coalesce.Group[string, ClaimParams, []message.Message]
 	succeeds *coalesce.Group[string, []LeaseRef, []Settled]
 	fails    *coalesce.Group[string, []FailedLease, []Settled]
+	breakers breakers
 	sweep    sweepState
 	rotation rotationState
 }

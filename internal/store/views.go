@@ -21,7 +21,7 @@ type DeadLetterFilter struct {
 	ReplayCount *int
 	// Headers must each be present with exactly this value.
 	Headers []message.Header
-	IDs    []int64
+	IDs     []int64
 }
 
 // DeadLetterCursor is a position in the list of dead letters, newest death first. The zero cursor is before the first.
@@ -75,8 +75,17 @@ type QueueInfo struct {
 	Owner    Owner
 	Settings message.Settings
 	Depth    Depth
+	Breaker  BreakerInfo
 	// CreatedAt is when the queue came into being.
 	CreatedAt time.Time
+}
+
+// BreakerInfo is what a queue's circuit breaker lets through.
+type BreakerInfo struct {
+	State message.BreakerState
+	// ChangedAt is since when, OpenUntil when an open one lets some messages through.
+	ChangedAt time.Time
+	OpenUntil *time.Time
 }
 
 // Depth is the exact number of messages by state, kept as counters and never by counting rows.

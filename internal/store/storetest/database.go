@@ -10,9 +10,14 @@ const slots = 8
 
 // ElapseSQL are statements that move everything stored in a schema into the past, by the interval in parameter $1.
 func ElapseSQL(schema string) []string {
-	statements := []string{`UPDATE {schema}.message SET ready_at = ready_at - $1::interval,
+	statements := []string{
+		`UPDATE {schema}.queue SET breaker_changed_at = breaker_changed_at - $1::interval,
+		breaker_open_until = breaker_open_until - $1::interval`,
+		`UPDATE {schema}.breaker_sample SET at = at - $1::interval`,
+		`UPDATE {schema}.message SET ready_at = ready_at - $1::interval,
 		lease_expires_at = lease_expires_at - $1::interval, dead_at = dead_at - $1::interval,
-		succeeded_at = succeeded_at - $1::interval, expires_at = expires_at - $1::interval`}
+		succeeded_at = succeeded_at - $1::interval, expires_at = expires_at - $1::interval`,
+	}
 	for slot := range slots {
 		statements = append(statements,
 			fmt.Sprintf(`UPDATE {schema}.log_%d SET created_at = created_at - $1::interval,
