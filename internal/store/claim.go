@@ -46,8 +46,8 @@ func anyClaimed(answers [][]message.Message) bool {
 
 // claimThrough claims for a queue whose circuit breaker is closed, or with probe for any, from the log, or from the log
 // and the table message together when the latter has something ready. It goes on to the next segment while the one that
-// the queue has reached holds nothing more, and claims again for those that got nothing because others had all the bytes
-// that go at once.
+// the queue has reached holds nothing more, and claims again for those that got nothing because others had all the
+// bytes that go at once.
 func (s *Store) claimThrough(ctx context.Context, queue string, calls []ClaimParams, probe bool,
 ) ([][]message.Message, error) {
 	answers := make([][]message.Message, len(calls))
