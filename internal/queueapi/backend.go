@@ -23,12 +23,18 @@ type Backend interface {
 	Queues(ctx context.Context, afterName string, limit int) ([]store.QueueInfo, error)
 	// Queue returns one queue.
 	Queue(ctx context.Context, name string) (store.QueueInfo, error)
-	// ReadyQueues returns those of the named queues that have something to claim now.
-	ReadyQueues(ctx context.Context, names []string) ([]string, error)
-
+	Signals
 	Remover
 	Maintainer
 	Prober
+}
+
+// Signals is what claims that find nothing need of the store.
+type Signals interface {
+	// RetryAfter is how long a queue hands out nothing because its circuit breaker is open.
+	RetryAfter(ctx context.Context, queue string) (time.Duration, error)
+	// ReadyQueues returns those of the named queues that have something to claim now.
+	ReadyQueues(ctx context.Context, names []string) ([]string, error)
 }
 
 // Remover is what removes messages for good because somebody asks for it.
@@ -54,6 +60,10 @@ type Maintainer interface {
 	RotateLog(ctx context.Context, rotation store.Rotation) (store.RotationResult, error)
 	// FoldDepth folds the deltas of the depth counters.
 	FoldDepth(ctx context.Context) error
+	// FoldOutcomes brings replay runs up to date with what became of their messages, up to limit, and returns how many.
+	FoldOutcomes(ctx context.Context, limit int) (int, error)
+	// JudgeBreakers records how messages ended here, and returns the circuit breakers that have changed by it.
+	JudgeBreakers(ctx context.Context) ([]store.BreakerChange, error)
 }
 
 // Prober is what readiness and the metrics need of the store.

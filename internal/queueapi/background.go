@@ -16,6 +16,8 @@ const (
 	retentionSlice    = 1000
 	rotationInterval  = 10 * time.Second
 	foldInterval      = time.Second
+	foldSlice         = 5000
+	judgeInterval     = time.Second
 	// expiryInterval may be long: a message that has expired is not handed out, dead letter or not.
 	expiryInterval = time.Second
 	// lowestBackoff and highestBackoff space the tries of a loop while the database is away.
@@ -79,6 +81,18 @@ func (m *maintenance) loops() []loop {
 		}},
 		{"fold depth", foldInterval, func(ctx context.Context) (bool, error) {
 			return false, m.backend.FoldDepth(ctx)
+		}},
+		{"fold replay outcomes", foldInterval, func(ctx context.Context) (bool, error) {
+			folded, err := m.backend.FoldOutcomes(ctx, foldSlice)
+			return folded == foldSlice, err
+		}},
+		{"judge circuit breakers", judgeInterval, func(ctx context.Context) (bool, error) {
+			changes, err := m.backend.JudgeBreakers(ctx)
+			for _, change := range changes {
+				m.metrics.breakers.WithLabelValues(string(change.State)).Inc()
+				m.logger.WarnContext(ctx, "circuit breaker changed", "queue", change.Queue, "state", change.State)
+			}
+			return false, err
 		}},
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
 
+	"deadletter.dev/deadletter/internal/message"
 	"deadletter.dev/deadletter/internal/store"
 )
 
@@ -92,11 +93,18 @@ func (fullSlices) RotateLog(context.Context, store.Rotation) (store.RotationResu
 
 func (fullSlices) FoldDepth(context.Context) error { return nil }
 
+func (fullSlices) FoldOutcomes(_ context.Context, limit int) (int, error) { return limit, nil }
+
+func (fullSlices) JudgeBreakers(context.Context) ([]store.BreakerChange, error) {
+	return []store.BreakerChange{{Queue: "orders", State: message.BreakerOpen}}, nil
+}
+
 func TestLoopsAskForMoreAfterAFullSlice(t *testing.T) {
 	t.Parallel()
 	m := &maintenance{
 		backend: fullSlices{},
 		metrics: newMetrics(prometheus.NewRegistry(), nil, newHub(func() float64 { return 0 }, nil), "test"),
+		logger:  slog.New(slog.DiscardHandler),
 	}
 	got := map[string]bool{}
 	for _, l := range m.loops() {
@@ -108,6 +116,7 @@ func TestLoopsAskForMoreAfterAFullSlice(t *testing.T) {
 	}
 	want := map[string]bool{
 		"expire leases": true, "expire messages": true, "enforce retention": true, "rotate log": true, "fold depth": false,
+		"fold replay outcomes": true, "judge circuit breakers": false,
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)

@@ -59,6 +59,9 @@ func (b *instantBackend) Succeed(context.Context, string, []store.LeaseRef) ([]s
 	return settled, nil
 }
 
+// RetryAfter implements Backend.
+func (*instantBackend) RetryAfter(context.Context, string) (time.Duration, error) { return 0, nil }
+
 // CheckSchema implements Prober.
 func (*instantBackend) CheckSchema(context.Context) error { return nil }
 

@@ -2,6 +2,7 @@ package queueapi
 
 import (
 	"errors"
+	"math"
 	"net/http"
 	"strconv"
 	"time"
@@ -57,6 +58,9 @@ func (a *API) claim(c *call) error {
 		a.giveBack(c, messages)
 		return errUndelivered
 	}
+	if len(messages) == 0 {
+		a.sayWhenToRetry(c)
+	}
 	err = c.answer(http.StatusOK, claimAnswer{messages, request.plural})
 	if err == nil {
 		err = c.flush()
@@ -65,6 +69,16 @@ func (a *API) claim(c *call) error {
 		a.giveBack(c, messages)
 	}
 	return err
+}
+
+// sayWhenToRetry tells a claim that got nothing for how long the queue's circuit breaker keeps it so. Not to know is no
+// reason to fail it.
+func (a *API) sayWhenToRetry(c *call) {
+	ctx, cancel := c.detached()
+	defer cancel()
+	if wait, err := a.backend.RetryAfter(ctx, c.queue); err == nil && wait > 0 {
+		c.w.Header().Set("Retry-After", strconv.Itoa(int(math.Ceil(wait.Seconds()))))
+	}
 }
 
 func decodeClaim(body strictjson.Value) (claimRequest, error) {

@@ -25,11 +25,19 @@ type oneMessage struct {
 	released            atomic.Int32
 }
 
-func (*oneMessage) CheckSchema(context.Context) error              { return nil }
-func (*oneMessage) PoolStats() store.PoolStats                     { return store.PoolStats{} }
-func (*oneMessage) ExpireLeases(context.Context, int) (int, error) { return 0, nil }
-func (*oneMessage) FoldDepth(context.Context) error                { return nil }
-func (*oneMessage) NotifyReady(context.Context, []string) error    { return nil }
+func (*oneMessage) CheckSchema(context.Context) error                { return nil }
+func (*oneMessage) PoolStats() store.PoolStats                       { return store.PoolStats{} }
+func (*oneMessage) ExpireLeases(context.Context, int) (int, error)   { return 0, nil }
+func (*oneMessage) FoldDepth(context.Context) error                  { return nil }
+func (*oneMessage) NotifyReady(context.Context, []string) error      { return nil }
+func (*oneMessage) ExpireMessages(context.Context, int) (int, error) { return 0, nil }
+func (*oneMessage) FoldOutcomes(context.Context, int) (int, error)   { return 0, nil }
+
+// JudgeBreakers implements Backend.
+func (*oneMessage) JudgeBreakers(context.Context) ([]store.BreakerChange, error) { return nil, nil }
+
+// RetryAfter implements Backend.
+func (*oneMessage) RetryAfter(context.Context, string) (time.Duration, error) { return 0, nil }
 
 // ListenReady hears nothing.
 func (*oneMessage) ListenReady(ctx context.Context, _ func([]string)) error {

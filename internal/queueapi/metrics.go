@@ -15,6 +15,7 @@ type metrics struct {
 	duration *prometheus.HistogramVec
 	inFlight prometheus.Gauge
 	loops    *prometheus.CounterVec
+	breakers *prometheus.CounterVec
 	handler  http.Handler
 }
 
@@ -33,6 +34,10 @@ func newMetrics(registry *prometheus.Registry, prober Prober, polls *hub, versio
 			Name: "deadletter_maintenance_messages_total",
 			Help: "Messages that background maintenance has changed, by kind of work.",
 		}, []string{"kind"}),
+		breakers: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "deadletter_circuit_breaker_changes_total",
+			Help: "Times that this process moved a queue's circuit breaker to a state.",
+		}, []string{"state"}),
 	}
 	info := prometheus.NewGauge(prometheus.GaugeOpts{
 		Name:        "deadletter_build_info",
@@ -40,7 +45,7 @@ func newMetrics(registry *prometheus.Registry, prober Prober, polls *hub, versio
 		ConstLabels: prometheus.Labels{"version": version, "component": "api"},
 	})
 	info.Set(1)
-	registry.MustRegister(m.duration, m.inFlight, m.loops, info, &poolCollector{prober},
+	registry.MustRegister(m.duration, m.inFlight, m.loops, m.breakers, info, &poolCollector{prober},
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 			Name: "deadletter_long_polls",
 			Help: "Claims that are waiting for messages.",

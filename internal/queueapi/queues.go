@@ -15,7 +15,9 @@ type queueJSON struct {
 	Declared   bool         `json:"declared"`
 	DeclaredBy *ownerJSON   `json:"declared_by"`
 	Settings   settingsJSON `json:"settings"`
-	Depth      depthJSON    `json:"depth"`
+	// CircuitBreaker is null when the queue has none.
+	CircuitBreaker *breakerStateJSON `json:"circuit_breaker"`
+	Depth          depthJSON         `json:"depth"`
 	// The ages are in seconds by the database's clock; null when there is no such message.
 	OldestReadyAge *float64  `json:"oldest_ready_age_seconds"`
 	OldestDeadAge  *float64  `json:"oldest_dead_age_seconds"`
@@ -39,6 +41,32 @@ type settingsJSON struct {
 	Overflow          message.Overflow   `json:"overflow"`
 	State             message.QueueState `json:"state"`
 	Retention         retentionJSON      `json:"retention"`
+	CircuitBreaker    *breakerJSON       `json:"circuit_breaker"`
+}
+
+// breakerStateJSON is what a circuit breaker lets through, since when, and when an open one lets some messages through.
+type breakerStateJSON struct {
+	State     message.BreakerState `json:"state"`
+	ChangedAt time.Time            `json:"changed_at"`
+	OpenUntil *time.Time           `json:"open_until"`
+}
+
+type breakerJSON struct {
+	WindowSeconds    float64 `json:"window_seconds"`
+	FailurePercent   int     `json:"failure_percent"`
+	MinSample        int     `json:"min_sample"`
+	OpenSeconds      float64 `json:"open_seconds"`
+	HalfOpenMessages int     `json:"half_open_messages"`
+}
+
+func newBreakerJSON(b *message.Breaker) *breakerJSON {
+	if b.Window == 0 {
+		return nil
+	}
+	return &breakerJSON{
+		WindowSeconds: b.Window.Seconds(), FailurePercent: b.FailurePercent, MinSample: b.MinSample,
+		OpenSeconds: b.OpenFor.Seconds(), HalfOpenMessages: b.Probes,
+	}
 }
 
 type backoffJSON struct {
@@ -134,6 +162,9 @@ func newQueueJSON(info *store.QueueInfo) queueJSON {
 		ObservedAt:     info.Depth.ObservedAt.UTC(),
 		CreatedAt:      info.CreatedAt.UTC(),
 	}
+	if info.Settings.Breaker.Window > 0 {
+		view.CircuitBreaker = &breakerStateJSON{info.Breaker.State, info.Breaker.ChangedAt, info.Breaker.OpenUntil}
+	}
 	if info.Declared {
 		view.DeclaredBy = &ownerJSON{Namespace: info.Owner.Namespace, Name: info.Owner.Name}
 	}
@@ -157,6 +188,7 @@ func newSettingsJSON(s *message.Settings) settingsJSON {
 			SucceededSeconds: s.Retention.Succeeded.Seconds(), DeadSeconds: s.Retention.Dead.Seconds(),
 			OnDeadExpiry: s.Retention.OnDeadExpiry,
 		},
+		CircuitBreaker: newBreakerJSON(&s.Breaker),
 	}
 }
 
