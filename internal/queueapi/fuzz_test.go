@@ -144,8 +144,10 @@ func FuzzQuery(f *testing.F) {
 			if at.ID != 0 && deadLetterCursor(at) != c.query.Get("cursor") {
 				t.Fatalf("dead letter cursor %q is not canonical", c.query.Get("cursor"))
 			}
-			if filter.Header != nil && filter.Header.Name+":"+filter.Header.Value != c.query.Get("header") {
-				t.Fatalf("header filter %+v of %q", filter.Header, c.query.Get("header"))
+			for _, header := range filter.Headers {
+				if header.Name+":"+header.Value != c.query.Get("header") {
+					t.Fatalf("header filter %+v of %q", header, c.query.Get("header"))
+				}
 			}
 		}
 		queues := params{values: c.query}

@@ -238,6 +238,9 @@ type msg struct {
 	Truncated       bool   `json:"payload_truncated"`
 	Headers         []map[string]string
 	Status          string
+	Priority        int
+	GroupKey        *string `json:"group_key"`
+	ExpiresAt       *string `json:"expires_at"`
 	RetryCount      int     `json:"retry_count"`
 	MaxRetries      int     `json:"max_retries"`
 	DeliveryCount   int     `json:"delivery_count"`

@@ -67,12 +67,14 @@ func (s *server) eventually(what string, condition func() bool) {
 	}
 }
 
+// onlyWakeUps puts the backstop off for days, so that only a wake-up can end a wait.
+func onlyWakeUps(options *queueapi.Options, _ *store.Options) {
+	options.Jitter = func() float64 { return 1e6 }
+}
+
 func TestLongPollIsWokenByWhatMakesAMessageReady(t *testing.T) {
 	t.Parallel()
-	// The backstop is put off for days, so that only a wake-up can end the wait.
-	s := newServer(t, func(options *queueapi.Options, _ *store.Options) {
-		options.Jitter = func() float64 { return 1e6 }
-	})
+	s := newServer(t, onlyWakeUps)
 	const queue = "orders"
 	held := func() msg { s.enqueue(queue, payloadOf("x")); return s.claim(queue) }
 	dead := func() msg { return s.dead(queue, payloadOf("x"), `{"retryable":false}`) }
