@@ -11,7 +11,21 @@ import (
 // Backend is what the data plane needs of the store.
 type Backend interface {
 	store.Engine
+	Letters
 
+	// Queues returns queues by name, after afterName.
+	Queues(ctx context.Context, afterName string, limit int) ([]store.QueueInfo, error)
+	// Queue returns one queue.
+	Queue(ctx context.Context, name string) (store.QueueInfo, error)
+	Signals
+	Replays
+	Remover
+	Maintainer
+	Prober
+}
+
+// Letters is what reads dead letters.
+type Letters interface {
 	// DeadLetters returns a page of dead letters, newest death first.
 	DeadLetters(ctx context.Context, queue string, filter store.DeadLetterFilter, after store.DeadLetterCursor, limit int,
 	) (store.DeadLetterPage, error)
@@ -19,14 +33,6 @@ type Backend interface {
 	DeadLetter(ctx context.Context, queue string, id int64) (store.DeadLetter, error)
 	// DeadLetterGroups returns the groups of a queue's dead letters, largest first.
 	DeadLetterGroups(ctx context.Context, queue string, limit int) ([]store.Group, error)
-	// Queues returns queues by name, after afterName.
-	Queues(ctx context.Context, afterName string, limit int) ([]store.QueueInfo, error)
-	// Queue returns one queue.
-	Queue(ctx context.Context, name string) (store.QueueInfo, error)
-	Signals
-	Remover
-	Maintainer
-	Prober
 }
 
 // Signals is what claims that find nothing need of the store.
@@ -35,6 +41,18 @@ type Signals interface {
 	RetryAfter(ctx context.Context, queue string) (time.Duration, error)
 	// ReadyQueues returns those of the named queues that have something to claim now.
 	ReadyQueues(ctx context.Context, names []string) ([]string, error)
+}
+
+// Replays is what tells of replays.
+type Replays interface {
+	// Runs returns replay runs of a queue, newest first, before a run's id or from the newest on.
+	Runs(ctx context.Context, queue string, before int64, limit int) ([]store.Run, error)
+	// Run returns one run of a queue, or store.ErrNotFound.
+	Run(ctx context.Context, queue string, id int64) (store.Run, error)
+	// RunItems returns letters of a run in the order of their deaths, after a position.
+	RunItems(ctx context.Context, id, after int64, limit int) ([]store.RunItem, error)
+	// Revision returns the payload of a message as it was before an edit, or store.ErrNotFound.
+	Revision(ctx context.Context, queue string, id int64, number int) ([]byte, error)
 }
 
 // Remover is what removes messages for good because somebody asks for it.

@@ -15,6 +15,8 @@ const (
 	cursorMessages    = 'm'
 	cursorDeadLetters = 'd'
 	cursorQueues      = 'q'
+	cursorReplays     = 'r'
+	cursorReplayed    = 'i'
 )
 
 const wordLen = 8
@@ -37,13 +39,17 @@ func (q *params) cursor(kind byte, valid func(position []byte) bool) (position [
 	return decoded[1:], true
 }
 
-func messageCursor(afterID int64) string {
-	position := binary.BigEndian.AppendUint64(nil, uint64(afterID)) //nolint:gosec // kept bit for bit
-	return encodeCursor(cursorMessages, position)
+func messageCursor(afterID int64) string { return numberCursor(cursorMessages, afterID) }
+
+func (q *params) messageCursor() int64 { return q.numberCursor(cursorMessages) }
+
+// numberCursor is a cursor whose position is one positive number.
+func numberCursor(kind byte, n int64) string {
+	return encodeCursor(kind, binary.BigEndian.AppendUint64(nil, uint64(n))) //nolint:gosec // kept bit for bit
 }
 
-func (q *params) messageCursor() int64 {
-	position, ok := q.cursor(cursorMessages, func(p []byte) bool { return len(p) == wordLen && word(p) > 0 })
+func (q *params) numberCursor(kind byte) int64 {
+	position, ok := q.cursor(kind, func(p []byte) bool { return len(p) == wordLen && word(p) > 0 })
 	if !ok {
 		return 0
 	}

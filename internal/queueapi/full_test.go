@@ -105,7 +105,8 @@ func TestFullQueueMakesDeadLetters(t *testing.T) {
 	s := newServer(t)
 	s.declare("orders", withLength(2, message.OverflowDeadLetter))
 	s.enqueue("orders", payloadOf("fits"))
-	over := decode[msgs](s.do(http.MethodPost, messagesPath("orders"), batchOf("a", "b")).want(http.StatusCreated)).Messages
+	answer := s.do(http.MethodPost, messagesPath("orders"), batchOf("a", "b")).want(http.StatusCreated)
+	over := decode[msgs](answer).Messages
 	s.wantDepth("orders", depth{Pending: 1, Dead: 2}) // The batch as a whole, though one of them would fit.
 	s.enqueue("orders", payloadOf("fits, too"))
 	wished := s.enqueue("orders", `{"payload":"c","group_key":"k","priority":2,"ttl_seconds":60,"delay_seconds":5}`)
@@ -113,7 +114,8 @@ func TestFullQueueMakesDeadLetters(t *testing.T) {
 	for _, m := range append(over, wished, keyed) {
 		l := decode[letter](s.do(http.MethodGet, letterPath("orders", m.ID), nil).want(http.StatusOK))
 		if m.Status != "dead" || m.LastFailure.Category != "OVERFLOW" || m.LastFailure.ErrorClass != "QueueFull" ||
-			m.ExpiresAt != nil || m.RetryAfter != nil || l.Envelope.FailureCategory != "OVERFLOW" || l.OriginalBody != m.Payload {
+			m.ExpiresAt != nil || m.RetryAfter != nil || l.Envelope.FailureCategory != "OVERFLOW" ||
+			l.OriginalBody != m.Payload {
 			t.Errorf("the answer shows %+v, the dead letter is %+v", m, l)
 		}
 	}

@@ -15,18 +15,20 @@ type letterJSON struct {
 	BodyEncoding    payloadEncoding `json:"original_body_encoding"`
 	BodySize        int             `json:"original_body_size"`
 	// BodyTruncated is set in lists only, where long bodies are cut.
-	BodyTruncated bool          `json:"original_body_truncated,omitempty"`
-	Fingerprint   string        `json:"fingerprint"`
-	ErrorClass    string        `json:"error_class"`
-	Priority      int           `json:"priority"`
-	GroupKey      *string       `json:"group_key"`
-	MaxRetries    int           `json:"max_retries"`
-	DeliveryCount int           `json:"delivery_count"`
-	ReplayCount   int           `json:"replay_count"`
-	DiedAt        *time.Time    `json:"died_at"`
-	CreatedAt     time.Time     `json:"created_at"`
-	Replays       []replayJSON  `json:"replays"`
-	Attempts      []attemptJSON `json:"attempts"`
+	BodyTruncated bool         `json:"original_body_truncated,omitempty"`
+	Fingerprint   string       `json:"fingerprint"`
+	ErrorClass    string       `json:"error_class"`
+	Priority      int          `json:"priority"`
+	GroupKey      *string      `json:"group_key"`
+	MaxRetries    int          `json:"max_retries"`
+	DeliveryCount int          `json:"delivery_count"`
+	ReplayCount   int          `json:"replay_count"`
+	DiedAt        *time.Time   `json:"died_at"`
+	CreatedAt     time.Time    `json:"created_at"`
+	Replays       []replayJSON `json:"replays"`
+	// Revisions are the edits of the body, oldest first. The one that a producer sent is the body before the first.
+	Revisions []revisionJSON `json:"revisions"`
+	Attempts  []attemptJSON  `json:"attempts"`
 }
 
 // envelopeJSON is the part whose names are fixed. Topic, partition and offset are of messages that came from such a
@@ -53,6 +55,16 @@ type replayJSON struct {
 	DiedAt      time.Time        `json:"died_at"`
 	Category    message.Category `json:"category"`
 	Fingerprint string           `json:"fingerprint"`
+	// MovedFrom is the queue that the message left for another; null when it went back to its own.
+	MovedFrom *string `json:"moved_from"`
+}
+
+type revisionJSON struct {
+	Number int       `json:"number"`
+	At     time.Time `json:"at"`
+	Source string    `json:"source"`
+	// Size is that of the body before the edit.
+	Size int `json:"size"`
 }
 
 type attemptJSON struct {
@@ -112,6 +124,7 @@ func newLetterJSON(letter *store.DeadLetter) letterJSON {
 		DiedAt:          utcOrNil(m.DeadAt),
 		CreatedAt:       m.CreatedAt.UTC(),
 		Replays:         make([]replayJSON, len(letter.Replays)),
+		Revisions:       make([]revisionJSON, len(letter.Revisions)),
 		Attempts:        make([]attemptJSON, len(letter.Attempts)),
 	}
 	view.OriginalBody, view.BodyEncoding = encodePayload(m.Payload)
@@ -126,13 +139,27 @@ func newLetterJSON(letter *store.DeadLetter) letterJSON {
 	for i, replay := range letter.Replays {
 		view.Replays[i] = replayJSON{
 			At: replay.At.UTC(), Source: replay.Source, DiedAt: replay.DiedAt.UTC(),
-			Category: replay.Category, Fingerprint: replay.Fingerprint,
+			Category: replay.Category, Fingerprint: replay.Fingerprint, MovedFrom: textOrNil(replay.MovedFrom),
 		}
 	}
+	for i, revision := range letter.Revisions {
+		view.Revisions[i] = revisionJSON{revision.Number, revision.At.UTC(), revision.Source, revision.Size}
+	}
+	view.Envelope.OriginalQueue = originalQueue(letter)
 	for i := range letter.Attempts {
 		view.Attempts[i] = newAttemptJSON(&letter.Attempts[i])
 	}
 	return view
+}
+
+// originalQueue is where the message was enqueued.
+func originalQueue(letter *store.DeadLetter) string {
+	for _, replay := range letter.Replays {
+		if replay.MovedFrom != "" {
+			return replay.MovedFrom
+		}
+	}
+	return letter.Message.Queue
 }
 
 // newListedLetterJSON is a dead letter as a list shows it: a long body is cut, and the stack traces of its attempts are

@@ -125,7 +125,7 @@ func TestWishesBelongToADeduplicationID(t *testing.T) {
 func TestHighestPriorityIsClaimedFirst(t *testing.T) {
 	t.Parallel()
 	s := newServer(t)
-	send := func(payload string, more string) { s.enqueue("orders", `{"payload":"`+payload+`"`+more+`}`) }
+	send := func(payload, more string) { s.enqueue("orders", `{"payload":"`+payload+`"`+more+`}`) }
 	send("default", "")
 	send("low", `,"priority":0`)
 	send("middle", `,"priority":1`)

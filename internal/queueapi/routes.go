@@ -26,6 +26,7 @@ func queueRoutes() []route {
 		messages = "/queues/{queue}/messages"
 		item     = "/queues/{queue}/messages/{id}"
 		letters  = "/queues/{queue}/dead-letters"
+		replays  = "/queues/{queue}/replays"
 	)
 	send := auth.Access{Verb: "create", Subresource: "messages"}
 	receive := auth.Access{Verb: "get", Subresource: "messages"}
@@ -59,6 +60,10 @@ func queueRoutes() []route {
 		{http.MethodGet, letters, browse, (*API).listDeadLetters, filters, noBody},
 		{http.MethodGet, letters + "/groups", browse, (*API).listGroups, []string{"limit"}, noBody},
 		{http.MethodGet, letters + "/{id}", inspect, (*API).getDeadLetter, nil, noBody},
+		{http.MethodGet, item + "/revisions/{number}", inspect, (*API).getRevision, nil, noBody},
+		{http.MethodGet, replays, browse, (*API).listReplays, paging, noBody},
+		{http.MethodGet, replays + "/{id}", browse, (*API).getReplay, nil, noBody},
+		{http.MethodGet, replays + "/{id}/messages", browse, (*API).listReplayed, paging, noBody},
 	}
 }
 

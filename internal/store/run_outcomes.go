@@ -92,36 +92,3 @@ WHERE r.id = $1 AND r.state = 'Running' AND r.canary_passed_at IS NULL
 func (s *Store) PassCanary(ctx context.Context, id int64) error {
 	return s.changeRun(ctx, "pass the canary of a replay run", passCanarySQL, id)
 }
-
-// RunItem is one letter of a run.
-type RunItem struct {
-	MessageID int64
-	// State is what the run did: "selected" nothing so far, "replayed", "skipped", "failed" or "cancelled".
-	State string
-	// Error says why a failed one stayed dead.
-	Error string
-	// Outcome is what became of a replayed one: "succeeded", "redied", "removed", or "" while it has not ended.
-	Outcome string
-}
-
-const runItemsSQL = `
-SELECT position, message_id, state, coalesce(error, ''), coalesce(outcome, '') FROM {schema}.replay_item
-WHERE run_id = $1 AND position > $2 ORDER BY position LIMIT $3`
-
-// RunItems returns up to limit letters of a run in the order of their deaths, after a position, and the position of the
-// last, which is 0 when that was all.
-func (s *Store) RunItems(ctx context.Context, id, after int64, limit int) (items []RunItem, last int64, err error) {
-	ctx, cancel := s.bound(ctx)
-	defer cancel()
-	items, err = collect(ctx, s.pool, func(row pgx.CollectableRow) (item RunItem, err error) {
-		err = row.Scan(&last, &item.MessageID, &item.State, &item.Error, &item.Outcome)
-		return item, err //nolint:wrapcheck // wrapped below
-	}, s.sql(runItemsSQL), id, after, limit)
-	if err != nil {
-		return nil, 0, fmt.Errorf("list items of replay run: %w", err)
-	}
-	if len(items) < limit {
-		last = 0
-	}
-	return items, last, nil
-}

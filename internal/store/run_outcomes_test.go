@@ -77,17 +77,43 @@ func TestRunFollowsItsMessagesToTheirEnd(t *testing.T) {
 	if run = d.follow(t, run.ID); run.Succeeded != 1 || run.Redied != 1 || run.Removed != 3 || run.Pending() != 0 {
 		t.Fatalf("run is %+v", run)
 	}
-	items, last, err := d.RunItems(t.Context(), run.ID, 0, 2)
+	items, err := d.RunItems(t.Context(), run.ID, 0, 2)
 	want := []store.RunItem{
-		{MessageID: ids[0], State: "replayed", Outcome: "succeeded"}, {MessageID: ids[1], State: "replayed", Outcome: "redied"},
+		{Position: 1, MessageID: ids[0], State: "replayed", Outcome: "succeeded"},
+		{Position: 2, MessageID: ids[1], State: "replayed", Outcome: "redied"},
 	}
-	if diff := cmp.Diff(want, items); diff != "" || err != nil || last != 2 || first.ID != ids[0] {
-		t.Fatalf("items, up to %d, %v:\n%s", last, err, diff)
+	if diff := cmp.Diff(want, items); diff != "" || err != nil || first.ID != ids[0] {
+		t.Fatalf("items, %v:\n%s", err, diff)
 	}
-	if items, last, err = d.RunItems(t.Context(), run.ID, last, 10); err != nil || last != 0 || len(items) != 3 {
-		t.Fatalf("%d more items, up to %d, %v", len(items), last, err)
+	if items, err = d.RunItems(t.Context(), run.ID, 2, 10); err != nil || len(items) != 3 {
+		t.Fatalf("%d more items, %v", len(items), err)
 	}
 	d.check(t)
+}
+
+func TestRunsAreListedNewestFirst(t *testing.T) {
+	t.Parallel()
+	d := newDatabase(t)
+	d.bury(t, death{})
+	var ids []int64
+	for _, name := range []string{"1", "2", "3"} {
+		run := d.startRun(t, runSpec(name))
+		ids = append(ids, run.ID)
+	}
+	first, err := d.Runs(t.Context(), orders, 0, 2)
+	if err != nil || len(first) != 2 || first[0].ID != ids[2] || first[1].ID != ids[1] {
+		t.Fatalf("the first page is %+v, %v", first, err)
+	}
+	last, err := d.Runs(t.Context(), orders, ids[1], 2)
+	if err != nil || len(last) != 1 || last[0].ID != ids[0] {
+		t.Fatalf("the last page is %+v, %v", last, err)
+	}
+	if run, err := d.Run(t.Context(), orders, ids[0]); err != nil || run.Key.RunID != "1" {
+		t.Fatalf("run is %+v, %v", run, err)
+	}
+	if _, err := d.Run(t.Context(), "other", ids[0]); !errors.Is(err, store.ErrNotFound) {
+		t.Fatalf("another queue's run: %v", err)
+	}
 }
 
 func TestCanaryGoesNoFurtherUntilItHasEnded(t *testing.T) {
@@ -173,7 +199,7 @@ func TestRunEditsPayloads(t *testing.T) {
 	if m, _ := d.Get(t.Context(), orders, ids[1]); m.Status != message.Dead {
 		t.Errorf("the letter that could not be edited is %s", m.Status)
 	}
-	items, _, err := d.RunItems(t.Context(), run.ID, 0, 10)
+	items, err := d.RunItems(t.Context(), run.ID, 0, 10)
 	if err != nil || items[1].State != "failed" || items[1].Error != "not JSON" {
 		t.Errorf("items are %+v, %v", items, err)
 	}
@@ -275,7 +301,7 @@ func TestRunSelectsByAFunction(t *testing.T) {
 	if len(run.Fingerprints) != 1 || run.Fingerprints[0].Count != 2 {
 		t.Fatalf("fingerprints are %+v", run.Fingerprints)
 	}
-	items, _, err := d.RunItems(t.Context(), run.ID, 0, 10)
+	items, err := d.RunItems(t.Context(), run.ID, 0, 10)
 	if err != nil || len(items) != 2 || items[0].MessageID != ids[0] || items[1].MessageID != ids[3] {
 		t.Fatalf("items are %+v, %v", items, err)
 	}
