@@ -23,7 +23,7 @@ const (
 	Expired Category = "EXPIRED"
 	// Overflowed is a message that its queue had no room for.
 	Overflowed Category = "OVERFLOW"
-	// Unknown is everything else.
+	// Unknown is everything else. What a worker reports without a category is classified first; see Classify.
 	Unknown Category = "UNKNOWN"
 )
 
@@ -102,6 +102,9 @@ func clean(report Report) Failure {
 		ErrorClass: Clean(report.ErrorClass, MaxErrorClassBytes),
 		StackTrace: Clean(lastLines(report.StackTrace, MaxStackFrames), MaxStackBytes),
 		Consumer:   NewConsumer(report.Consumer),
+	}
+	if strings.TrimSpace(report.Category) == "" {
+		failure.Category = Classify(failure.ErrorClass, failure.Reason)
 	}
 	failure.Fingerprint = Fingerprint(failure.Category, failure.Reason)
 	return failure
