@@ -20,6 +20,7 @@ const (
 	DefaultSucceededSeconds         int32 = 86400
 	DefaultDeadSeconds              int32 = 1209600
 
+	DefaultOverflow     = QueueOverflowReject
 	DefaultOnDeadExpiry = DeadExpiryDelete
 )
 
@@ -56,7 +57,7 @@ func (q *Queue) EffectiveDeletionPolicy() QueueDeletionPolicy {
 	return cmp.Or(q.Spec.DeletionPolicy, QueueDeletionRetain)
 }
 
-// Effective is the Queue's settings with every default filled in.
+// Effective is the Queue's settings with every default filled in. A limit that is not set is none.
 func (q *Queue) Effective() QueueEffective {
 	jitter := DefaultBackoffJitterPercent
 	if q.Spec.Backoff.JitterPercent != nil {
@@ -73,6 +74,9 @@ func (q *Queue) Effective() QueueEffective {
 		},
 		VisibilityTimeoutSeconds: cmp.Or(q.Spec.VisibilityTimeoutSeconds, DefaultVisibilityTimeoutSeconds),
 		MaxDeliveries:            cmp.Or(q.Spec.MaxDeliveries, DefaultMaxDeliveries),
+		MessageTTLSeconds:        q.Spec.MessageTTLSeconds,
+		MaxLength:                q.Spec.MaxLength,
+		Overflow:                 cmp.Or(q.Spec.Overflow, DefaultOverflow),
 		Retention: QueueRetention{
 			SucceededSeconds: cmp.Or(q.Spec.Retention.SucceededSeconds, DefaultSucceededSeconds),
 			DeadSeconds:      cmp.Or(q.Spec.Retention.DeadSeconds, DefaultDeadSeconds),

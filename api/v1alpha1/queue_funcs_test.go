@@ -19,6 +19,7 @@ func TestEffectiveFillsInDefaults(t *testing.T) {
 		},
 		VisibilityTimeoutSeconds: 30,
 		MaxDeliveries:            10,
+		Overflow:                 v1alpha1.QueueOverflowReject,
 		Retention: v1alpha1.QueueRetention{
 			SucceededSeconds: 86400, DeadSeconds: 1209600, OnDeadExpiry: v1alpha1.DeadExpiryDelete,
 		},
@@ -39,6 +40,9 @@ func TestEffectiveKeepsWhatIsSet(t *testing.T) {
 		},
 		VisibilityTimeoutSeconds: 90,
 		MaxDeliveries:            4,
+		MessageTTLSeconds:        3600,
+		MaxLength:                1000,
+		Overflow:                 v1alpha1.QueueOverflowDeadLetter,
 		Retention: v1alpha1.QueueRetention{
 			SucceededSeconds: 1, DeadSeconds: 2, OnDeadExpiry: v1alpha1.DeadExpiryKeep,
 		},
@@ -49,6 +53,9 @@ func TestEffectiveKeepsWhatIsSet(t *testing.T) {
 		Backoff:                  want.Backoff,
 		VisibilityTimeoutSeconds: want.VisibilityTimeoutSeconds,
 		MaxDeliveries:            want.MaxDeliveries,
+		MessageTTLSeconds:        want.MessageTTLSeconds,
+		MaxLength:                want.MaxLength,
+		Overflow:                 want.Overflow,
 		Retention:                want.Retention,
 	}}
 

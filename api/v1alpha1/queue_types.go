@@ -9,6 +9,7 @@ import (
 // +kubebuilder:validation:MinProperties=1
 // +kubebuilder:validation:XValidation:rule="has(self.brokerRef) == has(oldSelf.brokerRef)",message="`brokerRef` is immutable, also when it is unset",fieldPath=".brokerRef"
 // +kubebuilder:validation:XValidation:rule="has(self.queueName) == has(oldSelf.queueName)",message="`queueName` is immutable, also when it is unset",fieldPath=".queueName"
+// +kubebuilder:validation:XValidation:rule="!has(self.overflow) || has(self.maxLength)",message="`overflow` must not be set without `maxLength`",fieldPath=".overflow"
 type QueueSpec struct {
 	// brokerRef is the Broker that serves the queue.
 	// Unset means the Broker `default` of the Queue's namespace if there is one, and else the operator's default Broker.
@@ -52,6 +53,27 @@ type QueueSpec struct {
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=1000
 	MaxDeliveries int32 `json:"maxDeliveries,omitempty"`
+
+	// messageTTLSeconds is how long a message may wait to be handled, from when it is first ready. One that is not being
+	// processed when its time is up is a dead letter of the category 'EXPIRED'. A message may ask for another time.
+	// Unset means for ever. A change is for messages that are sent after it.
+	// +optional
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=31536000
+	MessageTTLSeconds int32 `json:"messageTTLSeconds,omitempty"`
+
+	// maxLength is how many messages may be pending or processing. What is sent beyond that meets `overflow`; retries and
+	// replays are never refused. Unset means any number.
+	// +optional
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=1000000000
+	MaxLength int32 `json:"maxLength,omitempty"`
+
+	// overflow tells what becomes of messages that a queue of `maxLength` has no room for: 'Reject' refuses them, and
+	// their producer tries again later; 'DeadLetter' accepts them as dead letters of the category 'OVERFLOW'.
+	// Unset means 'Reject'. It needs `maxLength`.
+	// +optional
+	Overflow QueueOverflow `json:"overflow,omitempty"`
 
 	// state tells whether messages can be claimed: 'Active' hands them to workers, 'Paused' takes messages and hands out
 	// none, while what workers already hold they may finish.
@@ -130,6 +152,18 @@ const (
 
 	// QueuePaused takes messages and hands out none. What workers already hold, they may finish.
 	QueuePaused QueueState = "Paused"
+)
+
+// QueueOverflow tells what becomes of messages that a full queue has no room for.
+// +kubebuilder:validation:Enum=Reject;DeadLetter
+type QueueOverflow string
+
+const (
+	// QueueOverflowReject refuses the messages: their producer keeps them and tries again later.
+	QueueOverflowReject QueueOverflow = "Reject"
+
+	// QueueOverflowDeadLetter accepts the messages as dead letters, to be replayed when there is room.
+	QueueOverflowDeadLetter QueueOverflow = "DeadLetter"
 )
 
 // QueueRetention is how long finished messages are kept.
@@ -251,6 +285,22 @@ type QueueEffective struct {
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=1000
 	MaxDeliveries int32 `json:"maxDeliveries,omitempty"`
+
+	// messageTTLSeconds is how long a message may wait to be handled that does not say so itself. Unset means for ever.
+	// +optional
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=31536000
+	MessageTTLSeconds int32 `json:"messageTTLSeconds,omitempty"`
+
+	// maxLength is how many messages may be pending or processing. Unset means any number.
+	// +optional
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=1000000000
+	MaxLength int32 `json:"maxLength,omitempty"`
+
+	// overflow tells what becomes of messages that a queue of `maxLength` has no room for.
+	// +optional
+	Overflow QueueOverflow `json:"overflow,omitempty"`
 
 	// retention is how long finished messages are kept.
 	// +required

@@ -90,14 +90,14 @@ type ReplaySelector struct {
 	Scope ReplayScope `json:"scope,omitempty"`
 
 	// categories selects by failure category: 'VALIDATION', 'TIMEOUT', 'AUTH', 'EXTERNAL', 'POISON', 'EXPIRED',
-	// 'UNKNOWN', or one of the workers' own. Upper and lower case differ.
+	// 'OVERFLOW', 'UNKNOWN', or one of the workers' own. Upper and lower case differ.
 	// +optional
 	// +listType=set
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=32
 	// +kubebuilder:validation:items:MinLength=1
 	// +kubebuilder:validation:items:MaxLength=64
-	// +kubebuilder:validation:XValidation:rule="self.all(c, c.trim() in ['VALIDATION', 'TIMEOUT', 'AUTH', 'EXTERNAL', 'POISON', 'EXPIRED', 'UNKNOWN'] || !(c.trim().upperAscii() in ['VALIDATION', 'TIMEOUT', 'AUTH', 'EXTERNAL', 'POISON', 'EXPIRED', 'UNKNOWN']))",message="`categories` must have the built-in ones in capitals, as 'EXTERNAL': upper and lower case differ"
+	// +kubebuilder:validation:XValidation:rule="self.all(c, c.trim() in ['VALIDATION', 'TIMEOUT', 'AUTH', 'EXTERNAL', 'POISON', 'EXPIRED', 'OVERFLOW', 'UNKNOWN'] || !(c.trim().upperAscii() in ['VALIDATION', 'TIMEOUT', 'AUTH', 'EXTERNAL', 'POISON', 'EXPIRED', 'OVERFLOW', 'UNKNOWN']))",message="`categories` must have the built-in ones in capitals, as 'EXTERNAL': upper and lower case differ"
 	Categories []string `json:"categories,omitempty"`
 
 	// fingerprints selects by failure group: 16 lower-case hexadecimal digits, as the queue API shows them.

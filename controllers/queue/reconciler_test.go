@@ -25,6 +25,7 @@ func TestQueueIsStoredAndReady(t *testing.T) {
 	f := newFixture(t)
 	object := f.create("orders", func(q *v1alpha1.Queue) {
 		q.Spec.QueueName, q.Spec.MaxRetries = "eu/u\u0308ber", 5
+		q.Spec.MessageTTLSeconds, q.Spec.MaxLength, q.Spec.Overflow = 60, 1000, v1alpha1.QueueOverflowDeadLetter
 	})
 	f.awaitReady(object)
 	if got := object.Status.QueueName; got != "eu/über" {
@@ -45,6 +46,7 @@ func TestQueueIsStoredAndReady(t *testing.T) {
 	}
 	want := message.DefaultSettings()
 	want.MaxRetries = 5
+	want.MessageTTL, want.MaxLength, want.Overflow = time.Minute, 1000, message.OverflowDeadLetter
 	if diff := cmp.Diff(want, info.Settings); diff != "" {
 		t.Error(diff)
 	}

@@ -33,6 +33,9 @@ func TestSettingsTellTheDatabaseEverything(t *testing.T) {
 		},
 		VisibilityTimeoutSeconds: 45,
 		MaxDeliveries:            12,
+		MessageTTLSeconds:        900,
+		MaxLength:                5000,
+		Overflow:                 v1alpha1.QueueOverflowDeadLetter,
 		State:                    v1alpha1.QueuePaused,
 		Retention: v1alpha1.QueueRetention{
 			SucceededSeconds: 60, DeadSeconds: 120, OnDeadExpiry: v1alpha1.DeadExpiryKeep,
@@ -45,6 +48,9 @@ func TestSettingsTellTheDatabaseEverything(t *testing.T) {
 		},
 		VisibilityTimeout: 45 * time.Second,
 		MaxDeliveries:     12,
+		MessageTTL:        15 * time.Minute,
+		MaxLength:         5000,
+		Overflow:          message.OverflowDeadLetter,
 		State:             message.Paused,
 		Retention:         message.Retention{Succeeded: time.Minute, Dead: 2 * time.Minute, OnDeadExpiry: message.ExpiryKeep},
 	}
@@ -70,6 +76,10 @@ func TestValidate(t *testing.T) {
 		"shrinking backoff":      {spec: v1alpha1.QueueSpec{Backoff: v1alpha1.QueueBackoff{FactorPercent: 99}}, wrong: "`backoff.factorPercent`"},
 		"endless visibility":     {spec: v1alpha1.QueueSpec{VisibilityTimeoutSeconds: 43201}, wrong: "`visibilityTimeoutSeconds`"},
 		"negative retention":     {spec: v1alpha1.QueueSpec{Retention: v1alpha1.QueueRetention{DeadSeconds: -1}}, wrong: "`retention.deadSeconds`"},
+		"endless time to live":   {spec: v1alpha1.QueueSpec{MessageTTLSeconds: 31536001}, wrong: "`messageTTLSeconds` is 31536001"},
+		"negative time to live":  {spec: v1alpha1.QueueSpec{MessageTTLSeconds: -1}, wrong: "`messageTTLSeconds`"},
+		"negative length":        {spec: v1alpha1.QueueSpec{MaxLength: -1}, wrong: "`maxLength`"},
+		"boundless length":       {spec: v1alpha1.QueueSpec{MaxLength: 1000000001}, wrong: "`maxLength`"},
 		"negative number of any": {spec: v1alpha1.QueueSpec{MaxDeliveries: -1}, wrong: "`maxDeliveries`"},
 	} {
 		t.Run(name, func(t *testing.T) {

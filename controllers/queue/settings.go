@@ -21,6 +21,9 @@ func settings(queue *v1alpha1.Queue) message.Settings {
 		},
 		VisibilityTimeout: seconds(effective.VisibilityTimeoutSeconds),
 		MaxDeliveries:     int(effective.MaxDeliveries),
+		MessageTTL:        seconds(effective.MessageTTLSeconds),
+		MaxLength:         int64(effective.MaxLength),
+		Overflow:          message.Overflow(effective.Overflow),
 		State:             message.QueueState(queue.EffectiveState()),
 		Retention: message.Retention{
 			Succeeded:    seconds(effective.Retention.SucceededSeconds),
@@ -39,7 +42,10 @@ func validate(queue *v1alpha1.Queue) (string, *refusal) {
 	if err != nil {
 		return "", invalid("`queueName` cannot be used: " + err.Error())
 	}
-	const longest = int32(message.MaxVisibilityTimeout / time.Second)
+	const (
+		longest    = int32(message.MaxVisibilityTimeout / time.Second)
+		longestTTL = int32(message.MaxTTL / time.Second)
+	)
 	effective := queue.Effective()
 	for _, bound := range []struct {
 		field                   string
@@ -52,6 +58,8 @@ func validate(queue *v1alpha1.Queue) (string, *refusal) {
 		{"backoff.jitterPercent", *effective.Backoff.JitterPercent, 0, 100},
 		{"visibilityTimeoutSeconds", effective.VisibilityTimeoutSeconds, 1, longest},
 		{"maxDeliveries", effective.MaxDeliveries, 1, 1000},
+		{"messageTTLSeconds", effective.MessageTTLSeconds, 0, longestTTL}, // 0 is unset.
+		{"maxLength", effective.MaxLength, 0, 1000000000},
 		{"retention.succeededSeconds", effective.Retention.SucceededSeconds, 1, 315360000},
 		{"retention.deadSeconds", effective.Retention.DeadSeconds, 1, 315360000},
 	} {

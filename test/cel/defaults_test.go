@@ -104,6 +104,7 @@ func TestRulesAndCommentsNameTheDefaults(t *testing.T) {
 			"spec.retention.succeededSeconds": effective.Retention.SucceededSeconds,
 			"spec.retention.deadSeconds":      effective.Retention.DeadSeconds,
 			"spec.retention.onDeadExpiry":     "'" + effective.Retention.OnDeadExpiry + "'",
+			"spec.overflow":                   "'" + effective.Overflow + "'",
 		},
 		"Replay": {
 			"spec.limits.maxMessages":          (&v1alpha1.ReplayLimits{}).EffectiveMaxMessages(),
