@@ -49,7 +49,8 @@ var (
 		{regexp.MustCompile(`(?i)\bconnection (was )?(refused|reset|aborted|closed)\b|\bno such host\b|\bbroken pipe\b|` +
 			`\bECONN(REFUSED|RESET|ABORTED)\b|\bENOTFOUND\b|\bEAI_AGAIN\b|\bname or service not known\b|\bno route to host\b|` +
 			`\bnetwork is unreachable\b|\bserver closed (the connection|idle connection)\b|` +
-			`\btoo many (requests|connections)\b|\bservice unavailable\b|\bbad gateway\b|\brate limit(ed| exceeded)?\b`), External},
+			`\btoo many (requests|connections)\b|\bservice unavailable\b|\bbad gateway\b|` +
+			`\brate limit(ed| exceeded)?\b`), External},
 	}
 
 	// wrappers are classes that tell something when the text tells nothing.
