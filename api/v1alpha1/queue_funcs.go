@@ -17,6 +17,11 @@ const (
 	DefaultBackoffJitterPercent     int32 = 0
 	DefaultVisibilityTimeoutSeconds int32 = 30
 	DefaultMaxDeliveries            int32 = 10
+	DefaultBreakerFailurePercent    int32 = 50
+	DefaultBreakerMinSample         int32 = 20
+	DefaultBreakerWindowSeconds     int32 = 60
+	DefaultBreakerOpenSeconds       int32 = 30
+	DefaultBreakerHalfOpenMessages  int32 = 5
 	DefaultSucceededSeconds         int32 = 86400
 	DefaultDeadSeconds              int32 = 1209600
 
@@ -77,10 +82,26 @@ func (q *Queue) Effective() QueueEffective {
 		MessageTTLSeconds:        q.Spec.MessageTTLSeconds,
 		MaxLength:                q.Spec.MaxLength,
 		Overflow:                 cmp.Or(q.Spec.Overflow, DefaultOverflow),
+		CircuitBreaker:           q.Spec.CircuitBreaker.effective(),
 		Retention: QueueRetention{
 			SucceededSeconds: cmp.Or(q.Spec.Retention.SucceededSeconds, DefaultSucceededSeconds),
 			DeadSeconds:      cmp.Or(q.Spec.Retention.DeadSeconds, DefaultDeadSeconds),
 			OnDeadExpiry:     cmp.Or(q.Spec.Retention.OnDeadExpiry, DefaultOnDeadExpiry),
 		},
+	}
+}
+
+// effective is the circuit breaker with every default filled in, if there is one.
+func (b QueueCircuitBreaker) effective() QueueCircuitBreaker {
+	if b == (QueueCircuitBreaker{}) {
+		return b
+	}
+
+	return QueueCircuitBreaker{
+		FailurePercent:   cmp.Or(b.FailurePercent, DefaultBreakerFailurePercent),
+		MinSample:        cmp.Or(b.MinSample, DefaultBreakerMinSample),
+		WindowSeconds:    cmp.Or(b.WindowSeconds, DefaultBreakerWindowSeconds),
+		OpenSeconds:      cmp.Or(b.OpenSeconds, DefaultBreakerOpenSeconds),
+		HalfOpenMessages: cmp.Or(b.HalfOpenMessages, DefaultBreakerHalfOpenMessages),
 	}
 }

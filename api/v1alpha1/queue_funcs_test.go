@@ -43,6 +43,9 @@ func TestEffectiveKeepsWhatIsSet(t *testing.T) {
 		MessageTTLSeconds:        3600,
 		MaxLength:                1000,
 		Overflow:                 v1alpha1.QueueOverflowDeadLetter,
+		CircuitBreaker: v1alpha1.QueueCircuitBreaker{
+			FailurePercent: 40, MinSample: 30, WindowSeconds: 20, OpenSeconds: 10, HalfOpenMessages: 9,
+		},
 		Retention: v1alpha1.QueueRetention{
 			SucceededSeconds: 1, DeadSeconds: 2, OnDeadExpiry: v1alpha1.DeadExpiryKeep,
 		},
@@ -56,10 +59,24 @@ func TestEffectiveKeepsWhatIsSet(t *testing.T) {
 		MessageTTLSeconds:        want.MessageTTLSeconds,
 		MaxLength:                want.MaxLength,
 		Overflow:                 want.Overflow,
+		CircuitBreaker:           want.CircuitBreaker,
 		Retention:                want.Retention,
 	}}
 
 	if d := cmp.Diff(want, queue.Effective()); d != "" {
 		t.Errorf("effective settings (-want +got):\n%s", d)
+	}
+}
+
+func TestEffectiveFillsTheBreakerInThatThereIs(t *testing.T) {
+	t.Parallel()
+
+	queue := v1alpha1.Queue{Spec: v1alpha1.QueueSpec{CircuitBreaker: v1alpha1.QueueCircuitBreaker{MinSample: 7}}}
+	want := v1alpha1.QueueCircuitBreaker{
+		FailurePercent: 50, MinSample: 7, WindowSeconds: 60, OpenSeconds: 30, HalfOpenMessages: 5,
+	}
+
+	if d := cmp.Diff(want, queue.Effective().CircuitBreaker); d != "" {
+		t.Errorf("the breaker (-want +got):\n%s", d)
 	}
 }

@@ -48,7 +48,38 @@ type QueueStatus struct {
 	// deadLetters counts the dead letters, as approximate as `messages`.
 	// +optional
 	DeadLetters QueueDeadLetters `json:"deadLetters,omitzero"`
+
+	// circuitBreaker is what the circuit breaker lets through, if there is one.
+	// +optional
+	CircuitBreaker QueueCircuitBreakerStatus `json:"circuitBreaker,omitzero"`
 }
+
+// QueueCircuitBreakerStatus is what a queue's circuit breaker lets through.
+type QueueCircuitBreakerStatus struct {
+	// state is 'Closed' while everything is handed out, 'Open' while nothing is, and 'HalfOpen' while a few messages are,
+	// to see how they end.
+	// +required
+	State CircuitBreakerState `json:"state,omitempty"`
+
+	// changeTime is since when it is in this state.
+	// +required
+	ChangeTime *metav1.Time `json:"changeTime,omitempty"`
+}
+
+// CircuitBreakerState is what a circuit breaker lets through.
+// +kubebuilder:validation:Enum=Closed;Open;HalfOpen
+type CircuitBreakerState string
+
+const (
+	// CircuitBreakerClosed hands everything out.
+	CircuitBreakerClosed CircuitBreakerState = "Closed"
+
+	// CircuitBreakerOpen hands nothing out.
+	CircuitBreakerOpen CircuitBreakerState = "Open"
+
+	// CircuitBreakerHalfOpen hands a few messages out, to see how they end.
+	CircuitBreakerHalfOpen CircuitBreakerState = "HalfOpen"
+)
 
 // QueueEffective is a Queue's settings with every default filled in.
 type QueueEffective struct {
@@ -89,6 +120,10 @@ type QueueEffective struct {
 	// overflow tells what becomes of messages that a queue of `maxLength` has no room for.
 	// +optional
 	Overflow QueueOverflow `json:"overflow,omitempty"`
+
+	// circuitBreaker is when the queue hands out nothing because too much fails. Unset means never.
+	// +optional
+	CircuitBreaker QueueCircuitBreaker `json:"circuitBreaker,omitzero"`
 
 	// retention is how long finished messages are kept.
 	// +required

@@ -75,6 +75,11 @@ type QueueSpec struct {
 	// +optional
 	Overflow QueueOverflow `json:"overflow,omitempty"`
 
+	// circuitBreaker has the queue hand out nothing for a while when too many messages fail, so that the outage of what
+	// the workers depend on does not use up the retries of every message. Unset means that there is none.
+	// +optional
+	CircuitBreaker QueueCircuitBreaker `json:"circuitBreaker,omitzero"`
+
 	// state tells whether messages can be claimed: 'Active' hands them to workers, 'Paused' takes messages and hands out
 	// none, while what workers already hold they may finish.
 	// +optional
@@ -140,6 +145,42 @@ type QueueBackoff struct {
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=100
 	JitterPercent *int32 `json:"jitterPercent,omitempty"`
+}
+
+// QueueCircuitBreaker has a queue hand out nothing while too many of its messages fail. Reported failures and leases
+// that run out count as failures; messages that are given back count for neither side.
+// +kubebuilder:validation:MinProperties=1
+type QueueCircuitBreaker struct {
+	// failurePercent of the messages that ended within the window must have failed to open the breaker. Unset means 50.
+	// +optional
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=100
+	FailurePercent int32 `json:"failurePercent,omitempty"`
+
+	// minSample is how many messages must have ended within the window to open it. Unset means 20.
+	// +optional
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=100000
+	MinSample int32 `json:"minSample,omitempty"`
+
+	// windowSeconds is how far back failures count. Unset means 60.
+	// +optional
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=3600
+	WindowSeconds int32 `json:"windowSeconds,omitempty"`
+
+	// openSeconds is how long nothing is handed out. Unset means 30.
+	// +optional
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=3600
+	OpenSeconds int32 `json:"openSeconds,omitempty"`
+
+	// halfOpenMessages is how many messages are handed out after that: one failure opens the breaker again, and when all
+	// have succeeded it closes. Unset means 5.
+	// +optional
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=1000
+	HalfOpenMessages int32 `json:"halfOpenMessages,omitempty"`
 }
 
 // QueueState tells whether messages can be claimed.
@@ -229,6 +270,7 @@ const (
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 // +kubebuilder:printcolumn:name="Queue",type=string,priority=1,JSONPath=`.status.queueName`
 // +kubebuilder:printcolumn:name="State",type=string,priority=1,JSONPath=`.spec.state`
+// +kubebuilder:printcolumn:name="Breaker",type=string,priority=1,JSONPath=`.status.circuitBreaker.state`
 // +kubebuilder:printcolumn:name="Broker",type=string,priority=1,JSONPath=`.status.broker.name`
 // +kubebuilder:printcolumn:name="Broker Namespace",type=string,priority=1,JSONPath=`.status.broker.namespace`
 // +kubebuilder:printcolumn:name="Reason",type=string,priority=1,JSONPath=`.status.conditions[?(@.type=="Ready")].reason`

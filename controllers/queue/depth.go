@@ -119,6 +119,10 @@ func (d *depths) refresh(ctx context.Context, broker types.NamespacedName, db *s
 	if err != nil {
 		return fmt.Errorf("list Queues of Broker: %w", err)
 	}
+	breakers, err := breakersOf(bounded, db, queues.Items)
+	if err != nil {
+		return err
+	}
 	var group errgroup.Group
 	group.SetLimit(writers)
 	for i := range queues.Items {
@@ -127,14 +131,22 @@ func (d *depths) refresh(ctx context.Context, broker types.NamespacedName, db *s
 			continue
 		}
 		depth, known := readings[queue.Status.QueueName]
+		seen := reading{depth, breakers[queue.Status.QueueName]}
 		switch {
 		case !known:
 			d.report(ctx, queue)
-		case d.isDue(queue, depth):
-			group.Go(func() error { return d.write(ctx, queue, depth) })
+		case d.isDue(queue, seen):
+			group.Go(func() error { return d.write(ctx, queue, seen) })
 		}
 	}
 	return group.Wait() //nolint:wrapcheck // the write says what it was doing
+}
+
+// reading is what the database says of a queue.
+type reading struct {
+	store.Depth
+
+	breaker store.BreakerInfo
 }
 
 // report has a Queue stored again that the database has lost, by a restore or by hand.
@@ -149,8 +161,8 @@ func (d *depths) report(ctx context.Context, queue *v1alpha1.Queue) {
 }
 
 // isDue decides whether a reading is worth a write now. Times are the database's, on both sides.
-func (d *depths) isDue(queue *v1alpha1.Queue, depth store.Depth) bool {
-	changed := compare(&queue.Status, depth)
+func (d *depths) isDue(queue *v1alpha1.Queue, depth reading) bool {
+	changed := max(compare(&queue.Status, depth.Depth), compareBreaker(queue.Status.CircuitBreaker, depth.breaker))
 	if changed == none {
 		return false
 	}
@@ -172,6 +184,8 @@ type depthPatch struct {
 	Status struct {
 		Messages    v1alpha1.QueueMessages `json:"messages"`
 		DeadLetters deadPatch              `json:"deadLetters"`
+		// CircuitBreaker is removed by null.
+		CircuitBreaker *v1alpha1.QueueCircuitBreakerStatus `json:"circuitBreaker"`
 	} `json:"status"`
 }
 
@@ -181,7 +195,7 @@ type deadPatch struct {
 	ObservedTime metav1.Time  `json:"observedTime"`
 }
 
-func (d *depths) write(ctx context.Context, queue *v1alpha1.Queue, depth store.Depth) error {
+func (d *depths) write(ctx context.Context, queue *v1alpha1.Queue, depth reading) error {
 	observed := metav1.NewTime(depth.ObservedAt)
 	var patch depthPatch
 	patch.Metadata.UID, patch.Metadata.ResourceVersion = queue.UID, queue.ResourceVersion
@@ -193,6 +207,7 @@ func (d *depths) write(ctx context.Context, queue *v1alpha1.Queue, depth store.D
 		oldest := metav1.NewTime(*depth.OldestDeadAt)
 		patch.Status.DeadLetters.OldestTime = &oldest
 	}
+	patch.Status.CircuitBreaker = breakerStatus(depth.breaker)
 	data, err := json.Marshal(patch)
 	if err != nil {
 		return fmt.Errorf("encode depth: %w", err)

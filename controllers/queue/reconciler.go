@@ -122,6 +122,7 @@ func (r *Reconciler) reject(pass *status.Pass, queue *v1alpha1.Queue, refused *r
 	queue.Status.Endpoint = ""
 	queue.Status.Messages = v1alpha1.QueueMessages{}
 	queue.Status.DeadLetters = v1alpha1.QueueDeadLetters{}
+	queue.Status.CircuitBreaker = v1alpha1.QueueCircuitBreakerStatus{}
 }
 
 // isStarting tells whether nothing is known against a Queue that was in order: this process is about to connect to a

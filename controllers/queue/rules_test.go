@@ -36,7 +36,10 @@ func TestSettingsTellTheDatabaseEverything(t *testing.T) {
 		MessageTTLSeconds:        900,
 		MaxLength:                5000,
 		Overflow:                 v1alpha1.QueueOverflowDeadLetter,
-		State:                    v1alpha1.QueuePaused,
+		CircuitBreaker: v1alpha1.QueueCircuitBreaker{
+			FailurePercent: 40, MinSample: 30, WindowSeconds: 20, OpenSeconds: 10, HalfOpenMessages: 9,
+		},
+		State: v1alpha1.QueuePaused,
 		Retention: v1alpha1.QueueRetention{
 			SucceededSeconds: 60, DeadSeconds: 120, OnDeadExpiry: v1alpha1.DeadExpiryKeep,
 		},
@@ -51,8 +54,11 @@ func TestSettingsTellTheDatabaseEverything(t *testing.T) {
 		MessageTTL:        15 * time.Minute,
 		MaxLength:         5000,
 		Overflow:          message.OverflowDeadLetter,
-		State:             message.Paused,
-		Retention:         message.Retention{Succeeded: time.Minute, Dead: 2 * time.Minute, OnDeadExpiry: message.ExpiryKeep},
+		Breaker: message.Breaker{
+			Window: 20 * time.Second, FailurePercent: 40, MinSample: 30, OpenFor: 10 * time.Second, Probes: 9,
+		},
+		State:     message.Paused,
+		Retention: message.Retention{Succeeded: time.Minute, Dead: 2 * time.Minute, OnDeadExpiry: message.ExpiryKeep},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Fatal(diff)

@@ -24,7 +24,14 @@ func settings(queue *v1alpha1.Queue) message.Settings {
 		MessageTTL:        seconds(effective.MessageTTLSeconds),
 		MaxLength:         int64(effective.MaxLength),
 		Overflow:          message.Overflow(effective.Overflow),
-		State:             message.QueueState(queue.EffectiveState()),
+		Breaker: message.Breaker{
+			Window:         seconds(effective.CircuitBreaker.WindowSeconds),
+			FailurePercent: int(effective.CircuitBreaker.FailurePercent),
+			MinSample:      int(effective.CircuitBreaker.MinSample),
+			OpenFor:        seconds(effective.CircuitBreaker.OpenSeconds),
+			Probes:         int(effective.CircuitBreaker.HalfOpenMessages),
+		},
+		State: message.QueueState(queue.EffectiveState()),
 		Retention: message.Retention{
 			Succeeded:    seconds(effective.Retention.SucceededSeconds),
 			Dead:         seconds(effective.Retention.DeadSeconds),
@@ -60,6 +67,11 @@ func validate(queue *v1alpha1.Queue) (string, *refusal) {
 		{"maxDeliveries", effective.MaxDeliveries, 1, 1000},
 		{"messageTTLSeconds", effective.MessageTTLSeconds, 0, longestTTL}, // 0 is unset.
 		{"maxLength", effective.MaxLength, 0, 1000000000},
+		{"circuitBreaker.failurePercent", effective.CircuitBreaker.FailurePercent, 0, 100},
+		{"circuitBreaker.minSample", effective.CircuitBreaker.MinSample, 0, 100000},
+		{"circuitBreaker.windowSeconds", effective.CircuitBreaker.WindowSeconds, 0, 3600},
+		{"circuitBreaker.openSeconds", effective.CircuitBreaker.OpenSeconds, 0, 3600},
+		{"circuitBreaker.halfOpenMessages", effective.CircuitBreaker.HalfOpenMessages, 0, 1000},
 		{"retention.succeededSeconds", effective.Retention.SucceededSeconds, 1, 315360000},
 		{"retention.deadSeconds", effective.Retention.DeadSeconds, 1, 315360000},
 	} {

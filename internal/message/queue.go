@@ -123,7 +123,6 @@ func DefaultSettings() Settings {
 		VisibilityTimeout: 30 * time.Second,
 		MaxDeliveries:     10,
 		Overflow:          OverflowReject,
-		Breaker:           DefaultBreaker(),
 		State:             Active,
 		Retention:         Retention{Succeeded: 24 * time.Hour, Dead: 14 * 24 * time.Hour, OnDeadExpiry: ExpiryDelete},
 	}

@@ -210,6 +210,30 @@ func (s *Store) claimProbes(ctx context.Context, queue string, calls []ClaimPara
 	return append(answers, make([][]message.Message, len(calls)-len(answers))...), err
 }
 
+const breakersSQL = `
+SELECT name, breaker, breaker_changed_at, breaker_open_until FROM {schema}.queue WHERE breaker_window_ms > 0`
+
+// Breakers returns the circuit breakers of all queues that have one.
+func (s *Store) Breakers(ctx context.Context) (map[string]BreakerInfo, error) {
+	ctx, cancel := s.bound(ctx)
+	defer cancel()
+	found := map[string]BreakerInfo{}
+	_, err := collect(ctx, s.pool, func(row pgx.CollectableRow) (struct{}, error) {
+		var (
+			name string
+			info BreakerInfo
+		)
+		err := row.Scan(&name, &info.State, &info.ChangedAt, &info.OpenUntil)
+		info.ChangedAt, info.OpenUntil = info.ChangedAt.UTC(), utc(info.OpenUntil)
+		found[name] = info
+		return struct{}{}, err //nolint:wrapcheck // wrapped below
+	}, s.sql(breakersSQL))
+	if err != nil {
+		return nil, fmt.Errorf("read circuit breakers: %w", err)
+	}
+	return found, nil
+}
+
 // RetryAfter is how long a queue hands out nothing because its circuit breaker is open: 0 when it is closed, or there
 // is none.
 func (s *Store) RetryAfter(ctx context.Context, queue string) (time.Duration, error) {

@@ -94,6 +94,8 @@ func (t *settingsScan) settings() message.Settings {
 	settings.Backoff.Initial, settings.Backoff.Max = duration(t.initial), duration(t.maximum)
 	settings.VisibilityTimeout, settings.MessageTTL = duration(t.visibility), duration(t.ttl)
 	settings.Retention.Succeeded, settings.Retention.Dead = duration(t.succeeded), duration(t.deadMillis)
-	settings.Breaker.Window, settings.Breaker.OpenFor = duration(t.window), duration(t.openFor)
+	if settings.Breaker.Window, settings.Breaker.OpenFor = duration(t.window), duration(t.openFor); t.window == 0 {
+		settings.Breaker = message.Breaker{}
+	}
 	return settings
 }

@@ -105,6 +105,12 @@ func TestRulesAndCommentsNameTheDefaults(t *testing.T) {
 			"spec.retention.deadSeconds":      effective.Retention.DeadSeconds,
 			"spec.retention.onDeadExpiry":     "'" + effective.Retention.OnDeadExpiry + "'",
 			"spec.overflow":                   "'" + effective.Overflow + "'",
+
+			"spec.circuitBreaker.failurePercent":   v1alpha1.DefaultBreakerFailurePercent,
+			"spec.circuitBreaker.minSample":        v1alpha1.DefaultBreakerMinSample,
+			"spec.circuitBreaker.windowSeconds":    v1alpha1.DefaultBreakerWindowSeconds,
+			"spec.circuitBreaker.openSeconds":      v1alpha1.DefaultBreakerOpenSeconds,
+			"spec.circuitBreaker.halfOpenMessages": v1alpha1.DefaultBreakerHalfOpenMessages,
 		},
 		"Replay": {
 			"spec.limits.maxMessages":          (&v1alpha1.ReplayLimits{}).EffectiveMaxMessages(),

@@ -54,10 +54,12 @@ func TestColumns(t *testing.T) {
 				"broker":      map[string]any{"name": "b", "namespace": "platform"},
 				"messages":    map[string]any{"pending": int64(7), "processing": int64(0), "observedTime": past},
 				"deadLetters": map[string]any{"count": int64(3), "oldestTime": past, "observedTime": past},
+
+				"circuitBreaker": map[string]any{"state": "HalfOpen", "changeTime": past},
 			},
 			columns: []string{"Name", "Ready", "Pending", "Processing", "Dead", "Oldest Dead", "Age"},
 			cells:   []any{"columns", "False", 7.0, 0.0, 3.0, "10m"},
-			wide:    []any{"Orders", "Active", "b", "platform", "Conflict", "why"},
+			wide:    []any{"Orders", "Active", "HalfOpen", "b", "platform", "Conflict", "why"},
 		},
 		"Replay": {
 			plural: "replays",
