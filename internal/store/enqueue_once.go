@@ -8,8 +8,11 @@ import (
 	"errors"
 	"fmt"
 	"hash"
+	"slices"
 
 	"github.com/jackc/pgx/v5"
+
+	"deadletter.dev/deadletter/internal/message"
 )
 
 const (
@@ -178,14 +181,20 @@ func (o *onceEnqueue) recall(ctx context.Context) error {
 	return nil
 }
 
+// traceHeaders differ each time that somebody sends the same message again.
+var traceHeaders = []string{"traceparent", "tracestate"}
+
 // digest is a hash of messages as they were asked for.
 func digest(messages []NewMessage) []byte {
 	sum := sha256.New()
 	for _, m := range messages {
 		writeNumber(sum, len(m.Payload))
 		_, _ = sum.Write(m.Payload)
-		writeNumber(sum, len(m.Headers))
-		for _, h := range m.Headers {
+		headers := slices.DeleteFunc(slices.Clone(m.Headers), func(h message.Header) bool {
+			return slices.Contains(traceHeaders, h.Name)
+		})
+		writeNumber(sum, len(headers))
+		for _, h := range headers {
 			for _, text := range []string{h.Name, h.Value} {
 				writeNumber(sum, len(text))
 				_, _ = sum.Write([]byte(text))

@@ -57,3 +57,34 @@ func TestAKeyOutlivesItsMessage(t *testing.T) {
 		t.Fatalf("a repetition after the message has gone: %v", err)
 	}
 }
+
+// TestTheTraceIsNotTheMessage: who sends a message again does so in another trace, whose context is in the headers.
+func TestTheTraceIsNotTheMessage(t *testing.T) {
+	t.Parallel()
+	d := newDatabase(t)
+	once := func(headers ...message.Header) (store.Accepted, error) {
+		accepted, err := d.EnqueueOnce(t.Context(), orders, []store.KeyedMessages{{
+			Key: "a", Messages: []store.NewMessage{{Payload: []byte("x"), Headers: headers}},
+		}})
+		if err != nil {
+			return store.Accepted{}, err
+		}
+		return accepted[0], nil
+	}
+	tenant := message.Header{Name: "tenant", Value: "acme"}
+	first, err := once(tenant, message.Header{Name: "traceparent", Value: "1"})
+	if err != nil {
+		t.Fatalf("enqueue once: %v", err)
+	}
+	again, err := once(message.Header{Name: "traceparent", Value: "2"}, tenant, message.Header{Name: "tracestate", Value: "3"})
+	if err != nil || !again.Before || again.Messages[0].ID != first.Messages[0].ID {
+		t.Fatalf("in another trace: %+v, %v", again, err)
+	}
+	if got := again.Messages[0].Headers; len(got) != 2 || got[1].Value != "1" {
+		t.Errorf("the headers that were kept are %v", got)
+	}
+	reused := new(store.KeyReusedError)
+	if _, err := once(message.Header{Name: "Traceparent", Value: "1"}, tenant); !errors.As(err, &reused) {
+		t.Errorf("a header of another name counts, and the error is %v", err)
+	}
+}
