@@ -86,13 +86,19 @@ func (s *Store) claimThrough(ctx context.Context, queue string, calls []ClaimPar
 }
 
 // claimFrom claims from one segment. What is ready elsewhere is held against the next message of the log, whichever
-// segment that is in.
+// segment that is in: if others have taken the rest of an older segment meanwhile, it looks again.
 func (s *Store) claimFrom(ctx context.Context, queue string, seg segment, open *claimants) (claimResult, error) {
-	result, err := s.claimFromLog(ctx, queue, seg, open)
-	if err != nil || result.stale || !result.others || (result.exhausted && result.currentNo != seg.no) {
-		return result, err
+	for {
+		result, err := s.claimFromLog(ctx, queue, seg, open)
+		if err != nil || result.stale || !result.others || (result.exhausted && result.currentNo != seg.no) {
+			return result, err
+		}
+		newest := result.currentNo
+		result, err = s.claimFromBoth(ctx, queue, seg, open)
+		if err != nil || result.got > 0 || result.expired || newest == seg.no {
+			return result, err
+		}
 	}
-	return s.claimFromBoth(ctx, queue, seg, open)
 }
 
 // claimants are claims that may get more. They share what is claimed: the n-th message goes to the call at requests[n].
