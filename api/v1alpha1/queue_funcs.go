@@ -82,7 +82,7 @@ func (q *Queue) Effective() QueueEffective {
 		MessageTTLSeconds:        q.Spec.MessageTTLSeconds,
 		MaxLength:                q.Spec.MaxLength,
 		Overflow:                 cmp.Or(q.Spec.Overflow, DefaultOverflow),
-		CircuitBreaker:           q.Spec.CircuitBreaker.effective(),
+		CircuitBreaker:           effectiveBreaker(q.Spec.CircuitBreaker),
 		Retention: QueueRetention{
 			SucceededSeconds: cmp.Or(q.Spec.Retention.SucceededSeconds, DefaultSucceededSeconds),
 			DeadSeconds:      cmp.Or(q.Spec.Retention.DeadSeconds, DefaultDeadSeconds),
@@ -91,8 +91,8 @@ func (q *Queue) Effective() QueueEffective {
 	}
 }
 
-// effective is the circuit breaker with every default filled in, if there is one.
-func (b QueueCircuitBreaker) effective() QueueCircuitBreaker {
+// effectiveBreaker is a circuit breaker with every default filled in, if there is one.
+func effectiveBreaker(b QueueCircuitBreaker) QueueCircuitBreaker {
 	if b == (QueueCircuitBreaker{}) {
 		return b
 	}

@@ -13,7 +13,7 @@ import (
 func breakersOf(ctx context.Context, db *store.Store, queues []v1alpha1.Queue) (map[string]store.BreakerInfo, error) {
 	for i := range queues {
 		if queues[i].Status.Effective.CircuitBreaker != (v1alpha1.QueueCircuitBreaker{}) {
-			return db.Breakers(ctx) //nolint:wrapcheck // it says what it was doing
+			return db.Breakers(ctx)
 		}
 	}
 	return nil, nil //nolint:nilnil // none is an answer
