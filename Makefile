@@ -25,9 +25,10 @@ STEP    := hack/step.sh
 LDFLAGS := -s -w -X main.version=$(VERSION)
 BINARY  := bin/deadletter
 
-# Modules of their own keep what builds and checks the product out of the product's go.mod.
-MODULES := . hack/bench hack/controlplane hack/image hack/tools
-TESTED  := . hack/bench hack/controlplane hack/image
+# Modules of their own keep what builds and checks the product out of the product's go.mod, and the product out of the
+# client's.
+MODULES := . client hack/bench hack/controlplane hack/image hack/tools
+TESTED  := . client hack/bench hack/controlplane hack/image
 
 # The linter is rebuilt when its pins or the Go version change, and only then.
 LINTER := bin/golangci-lint-$(shell cat hack/tools/go.mod hack/tools/go.sum hack/tools/linter/*.go | \
@@ -107,7 +108,9 @@ test: ## Run all tests of all modules.
 
 .PHONY: test-race
 test-race: ## Run the product's tests under the race detector (needs a C compiler).
-	@$(WITH_SERVERS) $(STEP) "test under the race detector" env CGO_ENABLED=1 go test -race -timeout 40m ./...
+	@$(WITH_SERVERS) for dir in . client; do \
+		$(STEP) "test $$dir under the race detector" env CGO_ENABLED=1 go test -C $$dir -race -timeout 40m ./...; \
+	done
 
 .PHONY: test-postgres
 test-postgres: ## Run the store's tests on other releases of Postgres: PG="16 18" for some (needs npm).

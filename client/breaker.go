@@ -11,9 +11,9 @@ import (
 	"github.com/sony/gobreaker/v2"
 )
 
-// Breaker stops a worker from claiming while what its handler depends on is down, so that messages wait instead of using
-// up their retries. It opens when too many of the messages handled within a window failed; after a while a few messages
-// are tried, and it closes when all of them succeed, or opens again when one fails.
+// Breaker stops a worker from claiming while what its handler depends on is down, so that messages wait instead of
+// using up their retries. It opens when too many of the messages handled within a window failed; after a while a few
+// messages are tried, and it closes when all of them succeed, or opens again when one fails.
 //
 // It is this worker's alone. A Queue may have one that all its workers share: see spec.circuitBreaker.
 type Breaker struct {
@@ -90,8 +90,8 @@ func newGate(ctx context.Context, b *Breaker, log *slog.Logger) (*gate, error) {
 // blamesDependency is the default of [Breaker.Counts].
 func blamesDependency(err error) bool { return !isPermanent(err) && categoryOf(err) != Validation }
 
-// admit returns how many messages to claim, up to most, with as many waiting already. While the breaker is open it waits;
-// 0 means that ctx has ended.
+// admit returns how many messages to claim, up to most, with as many waiting already. While the breaker is open it
+// waits; 0 means that ctx has ended.
 func (g *gate) admit(ctx context.Context, most, waiting int) int {
 	if g == nil || most == 0 {
 		return most

@@ -12,8 +12,8 @@ import (
 	"github.com/sony/gobreaker/v2"
 )
 
-// TestBreakerOpensAndCloses: while what the handler depends on is down, messages wait and lose no retries; when it is back,
-// a few are tried, and then all go on.
+// TestBreakerOpensAndCloses: while what the handler depends on is down, messages wait and lose no retries; when it is
+// back, a few are tried, and then all go on.
 func TestBreakerOpensAndCloses(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)

@@ -118,7 +118,7 @@ func TestTimeoutsBoundATry(t *testing.T) {
 	b := newBench(t, WithTimeout(50*time.Millisecond), WithRetries(1))
 	var waits []time.Duration
 	b.pause = recorded(&waits)
-	b.Client.http.Transport = hanging{}
+	b.http.Transport = hanging{}
 	if _, err := b.Get(t.Context(), b.queue, 1); !errors.Is(err, context.DeadlineExceeded) || len(waits) != 1 {
 		t.Errorf("%d waits: %v", len(waits), err)
 	}
@@ -147,7 +147,7 @@ func TestTokensAreNotShownToOthers(t *testing.T) {
 	asked := 0
 	c.http.Transport = roundTrip(func(*http.Request) (*http.Response, error) {
 		asked++
-		response, err := answers(307, "")()
+		response, err := answers(307, "").response()
 		response.Header.Set("Location", "http://elsewhere.test/")
 		return response, err
 	})
@@ -171,7 +171,7 @@ func TestErrorsOfOthers(t *testing.T) {
 		for _, kind := range []error{
 			ErrUnauthenticated, ErrForbidden, ErrTooLarge, ErrUnavailable, ErrNotFound, ErrInternal, errors.New("x"),
 		} {
-			if errors.Is(err, kind) != (kind == want) {
+			if errors.Is(err, kind) != errors.Is(kind, want) {
 				t.Errorf("%d is %q: %t", status, kind, errors.Is(err, kind))
 			}
 		}
@@ -179,7 +179,8 @@ func TestErrorsOfOthers(t *testing.T) {
 			t.Errorf("%d: %s", status, err)
 		}
 	}
-	unknown := newError(409, nil, []byte(`{"type": "https://deadletter.dev/problems/new-one", "title": "New", "status": 409, "detail": "d."}`), time.Time{})
+	body := `{"type": "https://deadletter.dev/problems/new-one", "title": "New", "status": 409, "detail": "d."}`
+	unknown := newError(409, nil, []byte(body), time.Time{})
 	if unknown.Error() != "409: New: d" || errors.Is(unknown, ErrNotDead) {
 		t.Errorf("a problem of later days: %s", unknown)
 	}

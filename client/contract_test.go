@@ -66,7 +66,11 @@ type schema struct {
 // openAPI is the document as the server serves it.
 func openAPI(t *testing.T) *document {
 	t.Helper()
-	response, err := http.Get(sharedAPI(t).URL + "/openapi.json")
+	ask, err := http.NewRequestWithContext(t.Context(), http.MethodGet, sharedAPI(t).URL+"/openapi.json", http.NoBody)
+	if err != nil {
+		t.Fatal(err)
+	}
+	response, err := http.DefaultClient.Do(ask)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -161,8 +165,9 @@ var types = map[string]reflect.Type{
 
 func wireOf[T any]() reflect.Type {
 	return reflect.TypeFor[struct {
-		Fields T
 		textPayload
+
+		Fields T
 	}]()
 }
 
@@ -264,8 +269,7 @@ func elementOf(kind reflect.Type) reflect.Type {
 // fieldsOf are the fields of a struct by their names in JSON, those of embedded structs included.
 func fieldsOf(kind reflect.Type) map[string]reflect.Type {
 	fields := map[string]reflect.Type{}
-	for i := range elementOf(kind).NumField() {
-		field := elementOf(kind).Field(i)
+	for field := range elementOf(kind).Fields() {
 		name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
 		switch {
 		case field.Anonymous, field.Name == "Fields":
@@ -281,8 +285,9 @@ func fieldsOf(kind reflect.Type) map[string]reflect.Type {
 
 // kinds are all errors that problems can be matched with.
 var kinds = []error{
-	ErrBodyUnreadable, ErrForbidden, ErrInReplay, ErrInternal, ErrInvalid, ErrMethodNotAllowed, ErrNoLongerKept, ErrNotDead,
-	ErrNotFound, ErrNotProcessing, ErrOverloaded, ErrQueueClosed, ErrQueueFull, ErrQueueNotDeclared, ErrRequestTimeout,
+	ErrBodyUnreadable, ErrForbidden, ErrInReplay, ErrInternal, ErrInvalid, ErrMethodNotAllowed, ErrNoLongerKept,
+	ErrNotDead, ErrNotFound, ErrNotProcessing, ErrOverloaded, ErrQueueClosed, ErrQueueFull, ErrQueueNotDeclared,
+	ErrRequestTimeout,
 	ErrStaleLease, ErrTooLarge, ErrUnauthenticated, ErrUnavailable, ErrUnsupportedMediaType,
 }
 
@@ -308,7 +313,8 @@ func TestEveryProblemHasAnError(t *testing.T) {
 func TestWordsAreThoseOfTheAPI(t *testing.T) {
 	t.Parallel()
 	statuses := openAPI(t).Components.Schemas["Status"].Enum
-	if want := []string{string(Pending), string(Processing), string(Succeeded), string(Dead)}; !slices.Equal(statuses, want) {
+	want := []string{string(Pending), string(Processing), string(Succeeded), string(Dead)}
+	if !slices.Equal(statuses, want) {
 		t.Errorf("the states are %q", statuses)
 	}
 }

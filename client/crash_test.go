@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// TestNothingIsLostWhenTheServerRestarts: producers and a worker live through kills and drains of their server. What was
-// accepted is finished, and what was finished is not handled again.
+// TestNothingIsLostWhenTheServerRestarts: producers and a worker live through kills and drains of their server. What
+// was accepted is finished, and what was finished is not handled again.
 func TestNothingIsLostWhenTheServerRestarts(t *testing.T) {
 	t.Parallel()
 	a := ownAPI(t)
@@ -204,19 +204,18 @@ func TestAShutdownTakesWhatIsOnItsWay(t *testing.T) {
 	b := newBench(t)
 	id := b.put(text("x")).ID
 	claiming, answer := make(chan struct{}), make(chan struct{})
-	b.wire.next = roundTrip(func(next http.RoundTripper) roundTrip {
-		var once sync.Once
-		return func(r *http.Request) (*http.Response, error) {
-			response, err := next.RoundTrip(r)
-			if strings.HasSuffix(r.URL.Path, "/claim") {
-				once.Do(func() {
-					close(claiming)
-					<-answer
-				})
-			}
-			return response, err
+	var first sync.Once
+	next := b.wire.next
+	b.wire.next = roundTrip(func(r *http.Request) (*http.Response, error) {
+		response, err := next.RoundTrip(r)
+		if strings.HasSuffix(r.URL.Path, "/claim") {
+			first.Do(func() {
+				close(claiming)
+				<-answer
+			})
 		}
-	}(b.wire.next))
+		return response, err
+	})
 	w := b.start(Worker{Handler: func(context.Context, *Message) error {
 		t.Error("it was handled")
 		return nil

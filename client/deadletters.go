@@ -178,8 +178,8 @@ func (f *DeadLetterFilter) query() url.Values {
 	return query
 }
 
-// DeadLetters walks the dead letters of a queue, newest death first. Long bodies are cut; see [DeadLetter]. An error ends
-// the walk.
+// DeadLetters walks the dead letters of a queue, newest death first. Long bodies are cut; see [DeadLetter]. An error
+// ends the walk.
 func (c *Client) DeadLetters(ctx context.Context, queue string, filter DeadLetterFilter) iter.Seq2[*DeadLetter, error] {
 	return walk(filter.PageSize, filter.query(), func(query url.Values) ([]*DeadLetter, string, error) {
 		var page struct {
@@ -242,8 +242,8 @@ func (c *Client) Groups(ctx context.Context, queue string, limit int) ([]Group, 
 	return got.Groups, nil
 }
 
-// Replay puts one dead letter back to work, with its counters reset. It returns [ErrNotDead] when it is none, and is not
-// repeated when its answer is lost. To replay many under control, apply a Replay resource.
+// Replay puts one dead letter back to work, with its counters reset. It returns [ErrNotDead] when it is none, and is
+// not repeated when its answer is lost. To replay many under control, apply a Replay resource.
 func (c *Client) Replay(ctx context.Context, queue string, id int64) (*Message, error) {
 	return c.actOn(ctx, queue, id, "replay")
 }

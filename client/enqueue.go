@@ -61,9 +61,9 @@ type EnqueueOption func(*enqueueOptions)
 
 type enqueueOptions struct{ key string }
 
-// IdempotencyKey makes the whole call one that is accepted once within 24 hours: 1 to 255 visible ASCII characters, the
-// same for each attempt of the program at one thing. Without it a call is safe against its own retries only, not against
-// being made again after the program was restarted. It cannot be combined with deduplication ids.
+// IdempotencyKey makes the whole call one that is accepted once within 24 hours: 1 to 255 visible ASCII characters,
+// the same for each attempt of the program at one thing. Without it a call is safe against its own retries only, not
+// against being made again after the program was restarted. It cannot be combined with deduplication ids.
 func IdempotencyKey(key string) EnqueueOption {
 	return func(options *enqueueOptions) { options.key = key }
 }
@@ -71,8 +71,9 @@ func IdempotencyKey(key string) EnqueueOption {
 // Enqueue puts a message into a queue, which comes into being if it was not there, and returns it as it is stored. What
 // was accepted before under the same key is returned as it is now.
 //
-// Without a key or a deduplication id the call makes a key up, so that its retries never store the message twice. Errors
-// include [ErrQueueFull], [ErrTooLarge], [ErrInvalid], [ErrQueueNotDeclared], [ErrNoLongerKept] and [ErrUnknownOutcome].
+// Without a key or a deduplication id the call makes a key up, so that its retries never store the message twice.
+// Errors include [ErrQueueFull], [ErrTooLarge], [ErrInvalid], [ErrQueueNotDeclared], [ErrNoLongerKept] and
+// [ErrUnknownOutcome].
 func (c *Client) Enqueue(ctx context.Context, queue string, m NewMessage, options ...EnqueueOption) (*Message, error) {
 	ctx, span := c.startSend(ctx, queue, 1)
 	stored := new(Message)

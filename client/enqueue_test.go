@@ -22,7 +22,7 @@ func TestEnqueueKeepsBytesHeadersAndWishes(t *testing.T) {
 		"all bytes":   allBytes(),
 		"surrogates":  []byte("\xed\xa0\x80"),
 		"line breaks": []byte("\r\n\u2028\u2029"),
-		"controls":    bytes.Repeat([]byte{0}, 1000),
+		"controls":    make([]byte, 1000),
 	} {
 		want := NewMessage{
 			Payload: payload, Headers: []Header{{"b", "1"}, {"a", "ü\n"}, {"b", ""}},
@@ -143,7 +143,7 @@ func TestKeysMakeCallsOnes(t *testing.T) {
 	if problem := new(Error); !errors.As(err, &problem) || problem.Errors[0].Code != "key_reused" {
 		t.Errorf("other contents under a known key: %v", err)
 	}
-	if b.put(text("x")).ID == b.put(text("x")).ID {
+	if one, two := b.put(text("x")), b.put(text("x")); one.ID == two.ID {
 		t.Error("two calls without a key were taken for one")
 	}
 }

@@ -44,46 +44,46 @@ type FieldError struct {
 // The kinds of problems, for errors.Is.
 var (
 	// ErrBodyUnreadable: the request ended early. Nothing was changed.
-	ErrBodyUnreadable error = problemKind("body-unreadable")
+	ErrBodyUnreadable error = kindError("body-unreadable")
 	// ErrForbidden: RBAC does not let the caller do this to this queue.
-	ErrForbidden error = problemKind("forbidden")
+	ErrForbidden error = kindError("forbidden")
 	// ErrInReplay: a running Replay has selected the dead letter.
-	ErrInReplay error = problemKind("in-replay")
+	ErrInReplay error = kindError("in-replay")
 	// ErrInternal: the server failed. Whether a change was made is not known.
-	ErrInternal error = problemKind("internal")
+	ErrInternal error = kindError("internal")
 	// ErrInvalid: something in the request is not valid; the Errors of the [Error] name it.
-	ErrInvalid error = problemKind("invalid-request")
+	ErrInvalid error = kindError("invalid-request")
 	// ErrMethodNotAllowed: the path does not answer this method; the server is older than this client.
-	ErrMethodNotAllowed error = problemKind("method-not-allowed")
+	ErrMethodNotAllowed error = kindError("method-not-allowed")
 	// ErrNoLongerKept: the message was accepted under this key before, and is gone: worked off, or purged. Do not send
 	// it again.
-	ErrNoLongerKept error = problemKind("no-longer-kept")
+	ErrNoLongerKept error = kindError("no-longer-kept")
 	// ErrNotDead: the message is not a dead letter.
-	ErrNotDead error = problemKind("not-dead")
+	ErrNotDead error = kindError("not-dead")
 	// ErrNotFound: there is no such queue, message or dead letter.
-	ErrNotFound error = problemKind("not-found")
+	ErrNotFound error = kindError("not-found")
 	// ErrNotProcessing: nobody holds the message: its lease is over.
-	ErrNotProcessing error = problemKind("not-processing")
+	ErrNotProcessing error = kindError("not-processing")
 	// ErrOverloaded: the server has as many requests as it may. Nothing was changed.
-	ErrOverloaded error = problemKind("overloaded")
+	ErrOverloaded error = kindError("overloaded")
 	// ErrQueueClosed: the queue is being deleted.
-	ErrQueueClosed error = problemKind("queue-closed")
+	ErrQueueClosed error = kindError("queue-closed")
 	// ErrQueueFull: the queue has no room for the message. Nothing was changed.
-	ErrQueueFull error = problemKind("queue-full")
+	ErrQueueFull error = kindError("queue-full")
 	// ErrQueueNotDeclared: the Broker takes messages for declared queues only.
-	ErrQueueNotDeclared error = problemKind("queue-not-declared")
+	ErrQueueNotDeclared error = kindError("queue-not-declared")
 	// ErrRequestTimeout: the request was too slow to arrive. Nothing was changed.
-	ErrRequestTimeout error = problemKind("request-timeout")
+	ErrRequestTimeout error = kindError("request-timeout")
 	// ErrStaleLease: somebody else holds the message now: the lease is over.
-	ErrStaleLease error = problemKind("stale-lease")
+	ErrStaleLease error = kindError("stale-lease")
 	// ErrTooLarge: a payload or the whole request is above its limit.
-	ErrTooLarge error = problemKind("too-large")
+	ErrTooLarge error = kindError("too-large")
 	// ErrUnauthenticated: the token is missing or not valid.
-	ErrUnauthenticated error = problemKind("unauthenticated")
+	ErrUnauthenticated error = kindError("unauthenticated")
 	// ErrUnavailable: the database does not answer, or the server drains. Whether a change was made is not known.
-	ErrUnavailable error = problemKind("unavailable")
+	ErrUnavailable error = kindError("unavailable")
 	// ErrUnsupportedMediaType: the server does not read this content type; the server is older than this client.
-	ErrUnsupportedMediaType error = problemKind("unsupported-media-type")
+	ErrUnsupportedMediaType error = kindError("unsupported-media-type")
 )
 
 // ErrUnknownOutcome is wrapped by the error of a change that may or may not have been made: the connection broke after
@@ -94,11 +94,11 @@ var ErrUnknownOutcome = errors.New("it is not known whether the change was made"
 // problemBase starts the type of every problem of the API.
 const problemBase = "https://deadletter.dev/problems/"
 
-// problemKind is the last part of a problem's type.
-type problemKind string
+// kindError is the last part of a problem's type.
+type kindError string
 
 // Error is the name of the kind.
-func (k problemKind) Error() string { return string(k) }
+func (k kindError) Error() string { return string(k) }
 
 // Error says what happened, and how to find it in the server's log.
 func (e *Error) Error() string {
@@ -117,24 +117,24 @@ func (e *Error) Error() string {
 
 // Is matches the kind of the problem.
 func (e *Error) Is(target error) bool {
-	kind, ok := target.(problemKind) //nolint:errorlint // Is is asked once for each error of a chain
+	kind, ok := target.(kindError)
 	return ok && kind == e.kind()
 }
 
 // kind is the kind of the problem; an answer that is none has the kind that its status can only mean.
-func (e *Error) kind() problemKind {
+func (e *Error) kind() kindError {
 	if e.Type != "" {
-		return problemKind(strings.TrimPrefix(e.Type, problemBase))
+		return kindError(strings.TrimPrefix(e.Type, problemBase))
 	}
 	switch e.Status {
 	case http.StatusUnauthorized:
-		return problemKind("unauthenticated")
+		return kindError("unauthenticated")
 	case http.StatusForbidden:
-		return problemKind("forbidden")
+		return kindError("forbidden")
 	case http.StatusRequestEntityTooLarge:
-		return problemKind("too-large")
+		return kindError("too-large")
 	case http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
-		return problemKind("unavailable")
+		return kindError("unavailable")
 	default:
 		return ""
 	}
@@ -152,7 +152,7 @@ func newError(status int, header http.Header, body []byte, now time.Time) *Error
 	problem.Status = status
 	problem.RetryAfter = retryAfter(header, now)
 	if problem.RequestID == "" {
-		problem.RequestID = header.Get("X-Request-Id")
+		problem.RequestID = header.Get("X-Request-ID")
 	}
 	return problem
 }

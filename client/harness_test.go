@@ -47,7 +47,7 @@ func TestMain(m *testing.M) {
 }
 
 func startStack() {
-	stack.cmd = exec.Command("go", "run", "-C", "..", "./hack/testserver")
+	stack.cmd = exec.CommandContext(context.Background(), "go", "run", "-C", "..", "./hack/testserver")
 	stack.cmd.Stderr = os.Stderr
 	var out io.ReadCloser
 	if stack.stdin, stack.err = stack.cmd.StdinPipe(); stack.err != nil {
@@ -81,7 +81,11 @@ func drive(path string, body, out any) error {
 	if err != nil {
 		return err
 	}
-	response, err := http.Post(stack.url+path, "application/json", bytes.NewReader(raw))
+	ask, err := http.NewRequestWithContext(context.Background(), http.MethodPost, stack.url+path, bytes.NewReader(raw))
+	if err != nil {
+		return err
+	}
+	response, err := http.DefaultClient.Do(ask)
 	if err != nil {
 		return err
 	}
@@ -225,7 +229,8 @@ func (w *wire) RoundTrip(r *http.Request) (*http.Response, error) {
 	return nil, io.ErrUnexpectedEOF
 }
 
-// loseFirst loses something of the first request whose path ends so, and calls after, if given, before the loss is seen.
+// loseFirst loses something of the first request whose path ends so, and calls after, if given, before the loss is
+// seen.
 func (w *wire) loseFirst(suffix string, what loss) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

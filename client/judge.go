@@ -43,8 +43,8 @@ func judgeSuccess(now *Message) verdict {
 	return refused
 }
 
-// judgeFailure: the earlier try was recorded if the last failure is the one that was reported. A lease that ran out, or a
-// success, means that it was not. Anything else may have come after it.
+// judgeFailure: the earlier try was recorded if the last failure is the one that was reported. A lease that ran out,
+// or a success, means that it was not. Anything else may have come after it.
 func judgeFailure(now *Message, report *FailureReport) verdict {
 	last := now.LastFailure
 	switch {

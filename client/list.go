@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"iter"
+	"maps"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -63,9 +64,7 @@ func walk[T any](size int, query url.Values, fetch func(url.Values) ([]T, string
 	}
 	return func(yield func(T, error) bool) {
 		page := url.Values{"limit": {strconv.Itoa(size)}}
-		for name, values := range query {
-			page[name] = values
-		}
+		maps.Copy(page, query)
 		for {
 			items, next, err := fetch(page)
 			if err != nil {

@@ -57,7 +57,10 @@ func TestMessagesAreWalkedToTheEnd(t *testing.T) {
 		}
 	}
 	before := b.wire.count("/messages")
-	for range b.Messages(t.Context(), b.queue, MessageFilter{PageSize: 1}) {
+	for _, err := range b.Messages(t.Context(), b.queue, MessageFilter{PageSize: 1}) {
+		if err != nil {
+			t.Fatal(err)
+		}
 		break
 	}
 	if fetched := b.wire.count("/messages") - before; fetched != 1 {
@@ -92,7 +95,8 @@ func TestListsCutLongPayloads(t *testing.T) {
 	b.bury(NewMessage{Payload: long}, FailureReport{})
 	m := collect(t, b.Messages(t.Context(), b.queue, MessageFilter{}))[0]
 	letter := collect(t, b.DeadLetters(t.Context(), b.queue, DeadLetterFilter{}))[0]
-	if !m.PayloadTruncated || m.PayloadSize != len(long) || len(m.Payload) >= len(long) || !bytes.HasPrefix(long, m.Payload) {
+	if !m.PayloadTruncated || m.PayloadSize != len(long) || len(m.Payload) >= len(long) ||
+		!bytes.HasPrefix(long, m.Payload) {
 		t.Errorf("%d of %d bytes, cut: %t", len(m.Payload), m.PayloadSize, m.PayloadTruncated)
 	}
 	if !letter.BodyTruncated || letter.BodySize != len(long) || !bytes.HasPrefix(long, letter.Body) {
@@ -150,7 +154,8 @@ func TestDeadLettersAreFoundByTheirFailure(t *testing.T) {
 	if e.FailureReason != first.LastError || e.FailureCategory != External || e.StackTrace != "one\ntwo" ||
 		e.Queue != b.queue || e.ConsumerInstance != "test" || e.ConsumerVersion != "1.0" ||
 		!bytes.Equal(letter.Body, []byte{0xff}) || letter.Headers[0] != (Header{"tenant", "a:b"}) ||
-		len(letter.Attempts) != 1 || letter.Attempts[0].Outcome != "failed" || letter.Attempts[0].Failure.StackTrace != "one\ntwo" {
+		len(letter.Attempts) != 1 || letter.Attempts[0].Outcome != "failed" ||
+		letter.Attempts[0].Failure.StackTrace != "one\ntwo" {
 		t.Errorf("the letter is %+v", letter)
 	}
 	groups, err := b.Groups(ctx, b.queue, 10)
@@ -222,7 +227,8 @@ func TestPurgeGoesOnUntilAllIsGone(t *testing.T) {
 	if err != nil || total.Removed != 7 || !total.Complete {
 		t.Errorf("%+v, %v", total, err)
 	}
-	if want := []string{`{"scope":"dead"}` + "\n", `{"scope":"dead","before":"2026-01-31T08:00:00Z"}` + "\n"}; !slices.Equal(s.bodies, want) {
+	want := []string{`{"scope":"dead"}` + "\n", `{"scope":"dead","before":"2026-01-31T08:00:00Z"}` + "\n"}
+	if !slices.Equal(s.bodies, want) {
 		t.Errorf("sent %q", s.bodies)
 	}
 	c, _ = scripted(t, &waits, answers(200, page("5", "false")), answers(403, ""))

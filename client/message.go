@@ -115,7 +115,7 @@ type Failure struct {
 }
 
 // Header returns the value of the first header of this name, or "".
-func (m *Message) Header(name string) string {
+func (m Message) Header(name string) string {
 	for _, h := range m.Headers {
 		if h.Name == name {
 			return h.Value
@@ -125,7 +125,7 @@ func (m *Message) Header(name string) string {
 }
 
 // Lease returns what proves the hold on a claimed message.
-func (m *Message) Lease() Lease { return Lease{Queue: m.Queue, ID: m.ID, Token: m.LeaseToken} }
+func (m Message) Lease() Lease { return Lease{Queue: m.Queue, ID: m.ID, Token: m.LeaseToken} }
 
 // messageFields are the fields of a message whose JSON is that of the API as they are.
 type messageFields Message

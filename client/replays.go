@@ -10,7 +10,8 @@ import (
 	"time"
 )
 
-// ReplayRun is what a Replay resource did, or would do, with the dead letters of a queue. Times that do not apply are zero.
+// ReplayRun is what a Replay resource did, or would do, with the dead letters of a queue. Times that do not apply are
+// zero.
 type ReplayRun struct {
 	ID int64 `json:"id"`
 	// Namespace and Name are those of the Replay resource, and RunID is its own name for the run.
@@ -35,8 +36,8 @@ type ReplayRun struct {
 	CompletedAt    time.Time `json:"completed_at,omitzero"`
 }
 
-// ReplayCounts are the numbers of a run. Matched is the sum of Replayed, Skipped, Failed, Remaining and BeyondLimit, and
-// Replayed that of Succeeded, Redied, Removed and Pending.
+// ReplayCounts are the numbers of a run. Matched is the sum of Replayed, Skipped, Failed, Remaining and BeyondLimit,
+// and Replayed that of Succeeded, Redied, Removed and Pending.
 type ReplayCounts struct {
 	// Matched letters met the selector; Unmatchable ones could not be decided by the expression.
 	Matched     int64 `json:"matched"`
@@ -92,7 +93,8 @@ func (c *Client) ReplayRuns(ctx context.Context, queue string) iter.Seq2[*Replay
 // ReplayRun returns one replay run.
 func (c *Client) ReplayRun(ctx context.Context, queue string, id int64) (*ReplayRun, error) {
 	run := new(ReplayRun)
-	if _, err := c.do(ctx, request{method: http.MethodGet, path: runPath(queue, id, ""), safety: readOnly}, run); err != nil {
+	_, err := c.do(ctx, request{method: http.MethodGet, path: runPath(queue, id, ""), safety: readOnly}, run)
+	if err != nil {
 		return nil, fmt.Errorf("get replay run %d of %q: %w", id, queue, err)
 	}
 	return run, nil

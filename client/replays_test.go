@@ -23,8 +23,9 @@ func TestReplayRunsAndRevisions(t *testing.T) {
 		t.Fatalf("the runs are %+v", runs)
 	}
 	run, err := b.ReplayRun(ctx, b.queue, runs[1].ID)
-	if err != nil || run.Namespace != "default" || run.Name != "replay" || run.Mode != "Execute" || run.Counts.Matched != 1 ||
-		run.Counts.Replayed != 1 || run.StartedAt.IsZero() || !run.OldestDiedAt.Equal(dead.DeadAt) {
+	if err != nil || run.Namespace != "default" || run.Name != "replay" || run.Mode != "Execute" ||
+		run.Counts.Matched != 1 || run.Counts.Replayed != 1 || run.StartedAt.IsZero() ||
+		!run.OldestDiedAt.Equal(dead.DeadAt) {
 		t.Errorf("the run is %+v: %v", run, err)
 	}
 	if diff := cmp.Diff([]ValueCount{{"EXTERNAL", 1}}, run.Categories); diff != "" {

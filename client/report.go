@@ -27,8 +27,8 @@ func WithCategory(err error, category Category) error {
 	return &categoryError{err, category}
 }
 
-// RetryAfter lets the message wait this long before it is tried again, from 0 to 90 days, in place of the queue's backoff.
-// The failure still counts.
+// RetryAfter lets the message wait this long before it is tried again, from 0 to 90 days, in place of the queue's
+// backoff. The failure still counts.
 func RetryAfter(err error, d time.Duration) error {
 	if err == nil {
 		return nil
@@ -140,7 +140,7 @@ func eachError(err error, visit func(error)) {
 	for err != nil {
 		visit(err)
 		inner := errors.Unwrap(err)
-		if joined, ok := err.(interface{ Unwrap() []error }); ok { //nolint:errorlint // each error of the chain is asked
+		if joined, ok := err.(interface{ Unwrap() []error }); ok {
 			if all := joined.Unwrap(); len(all) > 0 {
 				inner = all[0]
 			}

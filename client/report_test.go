@@ -55,7 +55,10 @@ func TestReports(t *testing.T) {
 		"retry after": {RetryAfter(card, 0), FailureReport{Error: "card 7", ErrorClass: "client.cardError", RetryAfter: new(time.Duration(0))}},
 		"all of it": {
 			fmt.Errorf("pay: %w", Permanent(WithCategory(RetryAfter(card, time.Minute), Validation))),
-			FailureReport{Error: "pay: card 7", ErrorClass: "client.cardError", Category: Validation, Permanent: true, RetryAfter: new(time.Minute)},
+			FailureReport{
+				Error: "pay: card 7", ErrorClass: "client.cardError", Category: Validation, Permanent: true,
+				RetryAfter: new(time.Minute),
+			},
 		},
 		"deadline":          {fmt.Errorf("x: %w", context.DeadlineExceeded), FailureReport{Error: "x: context deadline exceeded", ErrorClass: "context.deadlineExceededError", Category: Timeout}},
 		"deadline of I/O":   {os.ErrDeadlineExceeded, FailureReport{Error: "i/o timeout", ErrorClass: "poll.DeadlineExceededError", Category: Timeout}},

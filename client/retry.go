@@ -60,8 +60,8 @@ func (t try) changedNothing() bool {
 	return errors.Is(t.problem, ErrOverloaded) || t.problem.Status < http.StatusInternalServerError
 }
 
-// decides reports that the answer is about the state of what was to be changed, so that it can be judged in the light of
-// what earlier tries may have done.
+// decides reports that the answer is about the state of what was to be changed, so that it can be judged in the light
+// of what earlier tries may have done.
 func (t try) decides() bool {
 	for _, kind := range []error{ErrNotProcessing, ErrStaleLease, ErrNotFound, ErrNoLongerKept} {
 		if t.problem != nil && errors.Is(t.problem, kind) {

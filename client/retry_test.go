@@ -119,9 +119,29 @@ func TestSecondsAreRoundedUp(t *testing.T) {
 	}
 }
 
+// reply is an answer, or the error of a connection that broke.
+type reply struct {
+	status int
+	body   string
+	err    error
+}
+
+func answers(status int, body string) reply { return reply{status: status, body: body} }
+
+func breaks(err error) reply { return reply{err: err} }
+
+func (r reply) response() (*http.Response, error) {
+	if r.err != nil {
+		return nil, r.err
+	}
+	return &http.Response{
+		StatusCode: r.status, Body: io.NopCloser(strings.NewReader(r.body)), Header: http.Header{},
+	}, nil
+}
+
 // script answers requests from a list, over and over the last one.
 type script struct {
-	answers []func() (*http.Response, error)
+	replies []reply
 	calls   int
 	bodies  []string
 }
@@ -129,24 +149,14 @@ type script struct {
 func (s *script) RoundTrip(r *http.Request) (*http.Response, error) {
 	body, _ := io.ReadAll(r.Body)
 	s.bodies = append(s.bodies, r.Header.Get("Idempotency-Key")+string(body))
-	next := s.answers[min(s.calls, len(s.answers)-1)]
+	next := s.replies[min(s.calls, len(s.replies)-1)]
 	s.calls++
-	return next()
+	return next.response()
 }
 
-func answers(status int, body string) func() (*http.Response, error) {
-	return func() (*http.Response, error) {
-		return &http.Response{StatusCode: status, Body: io.NopCloser(strings.NewReader(body)), Header: http.Header{}}, nil
-	}
-}
-
-func breaks(err error) func() (*http.Response, error) {
-	return func() (*http.Response, error) { return nil, err }
-}
-
-func scripted(t *testing.T, waits *[]time.Duration, all ...func() (*http.Response, error)) (*Client, *script) {
+func scripted(t *testing.T, waits *[]time.Duration, all ...reply) (*Client, *script) {
 	t.Helper()
-	s := &script{answers: all}
+	s := &script{replies: all}
 	c, err := New("http://api.test/base/", WithHTTPClient(&http.Client{Transport: s}))
 	if err != nil {
 		t.Fatal(err)
@@ -182,21 +192,21 @@ func TestErrorsSayWhetherTheOutcomeIsKnown(t *testing.T) {
 	closed := answers(409, `{"type": "https://deadletter.dev/problems/queue-closed", "status": 409}`)
 	for name, c := range map[string]struct {
 		call    func(*Client) error
-		answers []func() (*http.Response, error)
+		answers []reply
 		calls   int
 		unknown bool
 	}{
-		"enqueue, nobody there":            {enqueue, []func() (*http.Response, error){dial}, 5, false},
-		"enqueue, always broken":           {enqueue, []func() (*http.Response, error){breaks(io.EOF)}, 5, true},
-		"enqueue, broken, then full":       {enqueue, []func() (*http.Response, error){breaks(io.EOF), full}, 5, true},
-		"enqueue, broken, then closed":     {enqueue, []func() (*http.Response, error){breaks(io.EOF), closed}, 2, true},
-		"enqueue, full":                    {enqueue, []func() (*http.Response, error){full}, 5, false},
-		"enqueue, answer is nonsense":      {enqueue, []func() (*http.Response, error){answers(200, "<html>")}, 1, true},
-		"enqueue, redirected":              {enqueue, []func() (*http.Response, error){answers(301, "")}, 1, false},
-		"claim, broken":                    {claim, []func() (*http.Response, error){breaks(io.EOF)}, 1, true},
-		"claim, nobody there, then broken": {claim, []func() (*http.Response, error){dial, breaks(io.EOF)}, 2, true},
-		"get, broken":                      {get, []func() (*http.Response, error){breaks(io.EOF)}, 5, false},
-		"get, answer is nonsense":          {get, []func() (*http.Response, error){answers(200, "[]")}, 1, false},
+		"enqueue, nobody there":            {enqueue, []reply{dial}, 5, false},
+		"enqueue, always broken":           {enqueue, []reply{breaks(io.EOF)}, 5, true},
+		"enqueue, broken, then full":       {enqueue, []reply{breaks(io.EOF), full}, 5, true},
+		"enqueue, broken, then closed":     {enqueue, []reply{breaks(io.EOF), closed}, 2, true},
+		"enqueue, full":                    {enqueue, []reply{full}, 5, false},
+		"enqueue, answer is nonsense":      {enqueue, []reply{answers(200, "<html>")}, 1, true},
+		"enqueue, redirected":              {enqueue, []reply{answers(301, "")}, 1, false},
+		"claim, broken":                    {claim, []reply{breaks(io.EOF)}, 1, true},
+		"claim, nobody there, then broken": {claim, []reply{dial, breaks(io.EOF)}, 2, true},
+		"get, broken":                      {get, []reply{breaks(io.EOF)}, 5, false},
+		"get, answer is nonsense":          {get, []reply{answers(200, "[]")}, 1, false},
 	} {
 		var waits []time.Duration
 		client, s := scripted(t, &waits, c.answers...)

@@ -96,8 +96,8 @@ func within(done <-chan struct{}, d time.Duration) bool {
 	}
 }
 
-// startHandlers starts as many goroutines as there may be handlers. The channel is closed when all have ended, which they
-// do when there is no work any more.
+// startHandlers starts as many goroutines as there may be handlers. The channel is closed when all have ended, which
+// they do when there is no work any more.
 func (r *run) startHandlers(starting, base, handling context.Context) <-chan struct{} {
 	var pool sync.WaitGroup
 	for range r.Concurrency {

@@ -82,11 +82,11 @@ func (r *FailureReport) wire(lease leaseJSON) reportJSON {
 	return report
 }
 
-// Succeed finishes a message. It returns [ErrStaleLease] or [ErrNotProcessing] when the lease was over: the message will
-// be, or was, handled again.
+// Succeed finishes a message. It returns [ErrStaleLease] or [ErrNotProcessing] when the lease was over: the message
+// will be, or was, handled again.
 //
-// When an answer is lost the call is repeated; if the repetition finds the lease over, success means that the message is
-// done, by this call or by another worker.
+// When an answer is lost the call is repeated; if the repetition finds the lease over, success means that the message
+// is done, by this call or by another worker.
 func (c *Client) Succeed(ctx context.Context, lease Lease) (*Message, error) {
 	return c.settle(ctx, lease, "succeed", leaseJSON{Token: lease.Token}, judgeSuccess)
 }
@@ -112,8 +112,8 @@ func (c *Client) Extend(ctx context.Context, lease Lease, by time.Duration) (*Me
 	return c.settle(ctx, lease, "extend", body, func(*Message) verdict { return refused })
 }
 
-// Release gives a message back. It is ready again at once, in its old place, or after a delay of at most 90 days. It costs
-// neither a retry nor a delivery.
+// Release gives a message back. It is ready again at once, in its old place, or after a delay of at most 90 days. It
+// costs neither a retry nor a delivery.
 func (c *Client) Release(ctx context.Context, lease Lease, delay time.Duration) (*Message, error) {
 	body := struct {
 		leaseJSON

@@ -53,7 +53,9 @@ func (c *Client) SucceedBatch(ctx context.Context, queue string, leases []Lease)
 	for i, lease := range leases {
 		items[i] = leaseJSON{ID: lease.ID, Token: lease.Token}
 	}
-	return c.settleBatch(ctx, queue, "succeed", leases, items, func(_ int, now *Message) verdict { return judgeSuccess(now) })
+	return c.settleBatch(ctx, queue, "succeed", leases, items, func(_ int, now *Message) verdict {
+		return judgeSuccess(now)
+	})
 }
 
 // FailBatch records up to 1,000 failures in a queue, each on its own; see [Client.SucceedBatch].

@@ -54,7 +54,8 @@ func TestEmptyClaims(t *testing.T) {
 	if got, err := b.Claim(t.Context(), b.queue, ClaimOptions{}); err != nil || len(got) != 0 {
 		t.Errorf("an unknown queue gave %d messages: %v", len(got), err)
 	}
-	if _, err := b.Claim(t.Context(), b.queue, ClaimOptions{Max: 1001, Wait: 21 * time.Second}); !errors.Is(err, ErrInvalid) {
+	tooMuch := ClaimOptions{Max: 1001, Wait: 21 * time.Second}
+	if _, err := b.Claim(t.Context(), b.queue, tooMuch); !errors.Is(err, ErrInvalid) {
 		t.Errorf("the error is %v", err)
 	}
 }
@@ -117,7 +118,8 @@ func TestBatchesOfOutcomes(t *testing.T) {
 	if err != nil || len(results) != 2 {
 		t.Fatalf("%v, %v", results, err)
 	}
-	if first := results[0]; first.Err != nil || first.ID != got[0].ID || first.Message.Status != Succeeded || first.Status != 200 {
+	first := results[0]
+	if first.Err != nil || first.ID != got[0].ID || first.Message.Status != Succeeded || first.Status != 200 {
 		t.Errorf("the first is %+v", first)
 	}
 	if second := results[1]; !errors.Is(second.Err, ErrStaleLease) || second.Message != nil || second.Status != 409 {

@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// stackOf is the stack of an error, innermost frame first, as many lines as the API keeps; empty when there is none. The
-// innermost error that has one knows best where it began.
+// stackOf is the stack of an error, innermost frame first, as many lines as the API keeps; empty when there is none.
+// The innermost error that has one knows best where it began.
 func stackOf(err error) string {
 	stack := ""
 	eachError(err, func(err error) {

@@ -17,8 +17,8 @@ const (
 
 const cutMark = "…[cut]"
 
-// legible makes a text one that the API keeps as it is: what is no UTF-8, and what a terminal would choke on, is escaped,
-// and what is too long is cut with a mark. JSON alone would lose bytes that are no UTF-8.
+// legible makes a text one that the API keeps as it is: what is no UTF-8, and what a terminal would choke on, is
+// escaped, and what is too long is cut with a mark. JSON alone would lose bytes that are no UTF-8.
 func legible(text string, limit int) string {
 	var out strings.Builder
 	for at := 0; at < len(text); {

@@ -37,8 +37,9 @@ func (c *Client) startSend(ctx context.Context, queue string, count int) (contex
 	if count > 1 {
 		attributes = append(attributes, attrBatchCount.Int(count))
 	}
-	return c.tracer.Start(ctx, "enqueue "+queue,
+	ctx, span := c.tracer.Start(ctx, "enqueue "+queue, //nolint:spancheck // endSend ends it
 		trace.WithSpanKind(trace.SpanKindProducer), trace.WithAttributes(attributes...))
+	return ctx, span //nolint:spancheck // as above
 }
 
 // endSend ends the span of an enqueue; stored is nil for a batch.
@@ -69,7 +70,8 @@ func (c *Client) startProcess(ctx context.Context, m *Message) (context.Context,
 	if trace.SpanContextFromContext(sent).Equal(trace.SpanContextFromContext(ctx)) {
 		options = append(options, trace.WithNewRoot()) // What the worker was started in is not the message's story.
 	}
-	return c.tracer.Start(sent, "process "+m.Queue, options...)
+	ctx, span := c.tracer.Start(sent, "process "+m.Queue, options...) //nolint:spancheck // endSpan ends it
+	return ctx, span                                                  //nolint:spancheck // as above
 }
 
 // maxOwnHeaders leaves room for the trace context below the most headers that a message may have.
@@ -96,7 +98,7 @@ type headerCarrier []Header
 
 // Get returns the value of a header.
 func (c *headerCarrier) Get(name string) string {
-	return (&Message{Headers: *c}).Header(name)
+	return Message{Headers: *c}.Header(name)
 }
 
 // Set adds a header.

@@ -12,8 +12,8 @@ import (
 // Handler works on one message. What it returns is how the message ends:
 //
 //   - nil: it is finished;
-//   - an error: the failure is recorded as [NewReport] describes it, and the message is tried again after a wait, or dead
-//     when its retries are used up; see [Permanent], [RetryAfter] and [WithCategory];
+//   - an error: the failure is recorded as [NewReport] describes it, and the message is tried again after a wait, or
+//     dead when its retries are used up; see [Permanent], [RetryAfter] and [WithCategory];
 //   - a panic is a failure with its stack; the worker goes on.
 //
 // The context ends when the lease is lost, with the cause [ErrLeaseLost], and when a shutdown has run out of patience,
@@ -28,8 +28,8 @@ var (
 	ErrShutdown = errors.New("the worker shuts down")
 )
 
-// Worker claims messages of one queue and hands them to a function. Client, Queue and Handler are required; all else has
-// a default. The value is not changed by running it.
+// Worker claims messages of one queue and hands them to a function. Client, Queue and Handler are required; all else
+// has a default. The value is not changed by running it.
 type Worker struct {
 	Client  *Client
 	Queue   string
@@ -72,11 +72,12 @@ const (
 // ShutdownGrace for handlers, interrupts those that are left and gives their messages back, and reports what is
 // finished. It then returns nil.
 //
-// While the API cannot be reached, or refuses the worker's token, Run goes on trying. It returns an error when a setting
-// is not valid, when the API says that claims of this kind can never succeed, or when handlers did not return even after
-// they were interrupted; their messages are given back all the same, and the process should end.
+// While the API cannot be reached, or refuses the worker's token, Run goes on trying. It returns an error when a
+// setting is not valid, when the API says that claims of this kind can never succeed, or when handlers did not return
+// even after they were interrupted; their messages are given back all the same, and the process should end.
 func (w Worker) Run(ctx context.Context) error {
-	if err := w.complete(); err != nil {
+	w, err := w.complete()
+	if err != nil {
 		return err
 	}
 	r, err := newRun(ctx, &w)
@@ -87,15 +88,19 @@ func (w Worker) Run(ctx context.Context) error {
 }
 
 // complete checks the settings and fills in the defaults.
-func (w *Worker) complete() error {
+func (w Worker) complete() (Worker, error) {
 	w.Concurrency = cmp.Or(w.Concurrency, defaultConcurrency)
 	w.PollWait = cmp.Or(w.PollWait, defaultPollWait)
 	w.ShutdownGrace = cmp.Or(w.ShutdownGrace, defaultShutdownGrace)
 	w.AckBatch = cmp.Or(w.AckBatch, defaultAckBatch)
 	w.AckDelay = cmp.Or(w.AckDelay, defaultAckDelay)
 	if w.Logger == nil {
-		w.Logger = slog.Default() //nolint:sloglint // a library logs where its program does
+		w.Logger = slog.Default()
 	}
+	return w, w.validate()
+}
+
+func (w Worker) validate() error {
 	switch {
 	case w.Client == nil:
 		return errors.New("worker: Client is required")

@@ -1,5 +1,5 @@
-// Command testserver runs queue APIs for tests that are not part of this module: the Go client's. It is driven over HTTP
-// and ends, with all that it has started, when its standard input does.
+// Command testserver runs queue APIs for tests that are not part of this module: the Go client's. It is driven over
+// HTTP and ends, with all that it has started, when its standard input does.
 //
 // It prints the address of its own API:
 //
@@ -157,10 +157,10 @@ func (s *server) act(w http.ResponseWriter, r *http.Request) {
 	default:
 		err = fmt.Errorf("%s cannot be done", action)
 	}
-	answer(w, struct{}{}, err)
+	answer(w, map[string]string{}, err)
 }
 
-func answer(w http.ResponseWriter, body any, err error) {
+func answer(w http.ResponseWriter, body map[string]string, err error) {
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusInternalServerError)
 		return

@@ -168,8 +168,8 @@ func (a *API) Declare(ctx context.Context, queue string, change func(*message.Se
 	})
 }
 
-// Replay replays all dead letters of a queue as a Replay resource would. payload takes the place of theirs, unless it is
-// empty.
+// Replay replays all dead letters of a queue as a Replay resource would. payload takes the place of theirs, unless it
+// is empty.
 func (a *API) Replay(ctx context.Context, queue, runID, payload string) error {
 	var edit store.Edit
 	if payload != "" {

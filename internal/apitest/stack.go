@@ -56,7 +56,8 @@ func (s *Stack) build(ctx context.Context, root string) error {
 	return nil
 }
 
-// API starts a process of the queue API, with flags of its own, on a new and empty database, and waits until it is ready.
+// API starts a process of the queue API, with flags of its own, on a new and empty database, and waits until it is
+// ready.
 func (s *Stack) API(ctx context.Context, flags ...string) (*API, error) {
 	name := "api_" + strings.ToLower(rand.Text()[:12])
 	conn, err := pgx.Connect(ctx, s.db.URL("postgres"))
