@@ -156,6 +156,24 @@ const (
 	// ReasonWaitingForPreviousRun means that another run of this Replay or on this queue is still active.
 	ReasonWaitingForPreviousRun = "WaitingForPreviousRun"
 
+	// ReasonWaitingForGate means that `gate` holds the run back.
+	ReasonWaitingForGate = "WaitingForGate"
+
+	// ReasonTargetNotFound means that the Queue that messages are to go to does not exist in the Replay's namespace.
+	ReasonTargetNotFound = "TargetNotFound"
+
+	// ReasonTargetNotReady means that the Queue that messages are to go to cannot take them yet.
+	ReasonTargetNotReady = "TargetNotReady"
+
+	// ReasonCanaryRunning means that the canary is at work, and that the rest waits for it.
+	ReasonCanaryRunning = "CanaryRunning"
+
+	// ReasonCanaryOverdue means that the end of canary messages is not known after the deadline. The rest goes on waiting.
+	ReasonCanaryOverdue = "CanaryOverdue"
+
+	// ReasonAborted means that the run has ended itself because too many of its messages died again.
+	ReasonAborted = "Aborted"
+
 	// ReasonRunning means that the run is under way.
 	ReasonRunning = "Running"
 

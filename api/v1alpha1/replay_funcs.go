@@ -11,10 +11,17 @@ const (
 	DefaultRunID                      = "1"
 	DefaultMaxMessages          int32 = 10000
 	DefaultMaxReplaysPerMessage int32 = 3
+
+	DefaultCanaryDeadlineSeconds   int32 = 300
+	DefaultCanaryMaxRedeathPercent int32 = 0
+	DefaultAbortMinSample          int32 = 20
 )
 
 // MaxReplayCategories is how many categories a Replay's status holds, the rest included.
 const MaxReplayCategories = 32
+
+// MaxReplayGroups is how many fingerprints, and how many versions of consumers, a Replay's status holds.
+const MaxReplayGroups = 10
 
 // CategoryOther sums up, in a Replay's status, the categories that do not fit.
 const CategoryOther = "OTHER"
@@ -62,4 +69,30 @@ func (l *ReplayLimits) EffectiveMaxMessages() int32 {
 // EffectiveMaxReplaysPerMessage is `maxReplaysPerMessage` with its default.
 func (l *ReplayLimits) EffectiveMaxReplaysPerMessage() int32 {
 	return cmp.Or(l.MaxReplaysPerMessage, DefaultMaxReplaysPerMessage)
+}
+
+// EffectiveDeadlineSeconds is `deadlineSeconds` with its default.
+func (c *ReplayCanary) EffectiveDeadlineSeconds() int32 {
+	return cmp.Or(c.DeadlineSeconds, DefaultCanaryDeadlineSeconds)
+}
+
+// EffectiveMaxRedeathPercent is `maxRedeathPercent` with its default.
+func (c *ReplayCanary) EffectiveMaxRedeathPercent() int32 {
+	if c.MaxRedeathPercent == nil {
+		return DefaultCanaryMaxRedeathPercent
+	}
+	return *c.MaxRedeathPercent
+}
+
+// EffectiveMinSample is `minSample` with its default.
+func (a *ReplayAbort) EffectiveMinSample() int32 {
+	return cmp.Or(a.MinSample, DefaultAbortMinSample)
+}
+
+// TargetQueue is the name of the Queue that the messages go to, or empty when that is the one they died in.
+func (r *Replay) TargetQueue() string {
+	if r.Spec.Target.Type != ReplayTargetQueue {
+		return ""
+	}
+	return r.Spec.Target.QueueRef.Name
 }

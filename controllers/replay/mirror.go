@@ -22,7 +22,7 @@ func announce(object *v1alpha1.Replay, spec store.RunSpec) {
 		ID: spec.Key.RunID, Mode: v1alpha1.ReplayMode(spec.Mode), Hash: spec.Hash,
 	}
 	object.Status.Counts = v1alpha1.ReplayCounts{}
-	object.Status.Categories = nil
+	object.Status.Categories, object.Status.Fingerprints, object.Status.ConsumerVersions = nil, nil, nil
 	object.Status.OldestDeathTime, object.Status.NewestDeathTime = nil, nil
 }
 
@@ -36,11 +36,24 @@ func mirror(object *v1alpha1.Replay, run store.Run) {
 		StartTime:      at(&run.StartedAt),
 		CompletionTime: at(run.CompletedAt),
 	}
+	mirrorCounts(object, run)
+	object.Status.Categories = categories(run.Categories)
+	object.Status.Fingerprints = top(run.Fingerprints, func(each store.ValueCount) v1alpha1.ReplayFingerprint {
+		return v1alpha1.ReplayFingerprint{Fingerprint: each.Value, Count: &each.Count}
+	})
+	object.Status.ConsumerVersions = top(run.Versions, func(each store.ValueCount) v1alpha1.ReplayConsumerVersion {
+		return v1alpha1.ReplayConsumerVersion{Version: each.Value, Count: &each.Count}
+	})
+	object.Status.OldestDeathTime, object.Status.NewestDeathTime = at(run.OldestDiedAt), at(run.NewestDiedAt)
+}
+
+// mirrorCounts shows what became of the letters of a run.
+func mirrorCounts(object *v1alpha1.Replay, run store.Run) {
+	pending := run.Pending()
 	object.Status.Counts = v1alpha1.ReplayCounts{
 		Matched: &run.Matched, Replayed: &run.Replayed, Skipped: &run.Skipped, BeyondLimit: &run.BeyondLimit,
+		Succeeded: &run.Succeeded, Redied: &run.Redied, Pending: &pending, Failed: &run.Failed, Removed: &run.Removed,
 	}
-	object.Status.Categories = categories(run.Categories)
-	object.Status.OldestDeathTime, object.Status.NewestDeathTime = at(run.OldestDiedAt), at(run.NewestDiedAt)
 }
 
 // at rounds a time down to the second, which is all that the API server keeps: anything more would differ for ever.
@@ -69,6 +82,17 @@ func categories(counts []store.CategoryCount) []v1alpha1.ReplayCategory {
 	}
 	if len(shown) == 0 {
 		return nil
+	}
+	return shown
+}
+
+// top are the first values that have a name, as many as fit into status.
+func top[T any](counts []store.ValueCount, show func(store.ValueCount) T) []T {
+	var shown []T
+	for _, each := range counts {
+		if each.Value != "" && len(shown) < v1alpha1.MaxReplayGroups {
+			shown = append(shown, show(each))
+		}
 	}
 	return shown
 }

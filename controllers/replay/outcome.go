@@ -33,7 +33,17 @@ func fail(pass *status.Pass, reason, message string) status.Outcome {
 
 // conclude shows the end of a run. own tells whether this object asked for it, or has only met its record.
 func conclude(pass *status.Pass, run store.Run, own bool) status.Outcome {
+	outcome := verdictOf(pass, run, own)
+	if run.Pending() > 0 {
+		return outcome.Again(followWait(0))
+	}
+	return outcome
+}
+
+func verdictOf(pass *status.Pass, run store.Run, own bool) status.Outcome {
 	switch {
+	case run.State == store.RunAborted:
+		return fail(pass, v1alpha1.ReasonAborted, aborted(run))
 	case run.State == store.RunCancelled:
 		return fail(pass, v1alpha1.ReasonCancelled, fmt.Sprintf("The run %q was cancelled: %s; not replayed: %d. "+
 			"To replay what is left of those, change `runID`.", run.Key.RunID, counts(run), run.Remaining))
@@ -54,7 +64,18 @@ func conclude(pass *status.Pass, run store.Run, own bool) status.Outcome {
 }
 
 func counts(run store.Run) string {
-	return fmt.Sprintf("%d of %s replayed, %d skipped%s", run.Replayed, letters(run.Matched), run.Skipped, beyond(run))
+	failed := ""
+	if run.Failed > 0 {
+		failed = fmt.Sprintf(", %d failed and stay dead", run.Failed)
+	}
+	return fmt.Sprintf("%d of %s replayed, %d skipped%s%s", run.Replayed, letters(run.Matched), run.Skipped, failed,
+		beyond(run))
+}
+
+// aborted says why a run ended itself, and what to do.
+func aborted(run store.Run) string {
+	return fmt.Sprintf("The run %q was aborted: %s. It is over: %s; not replayed: %d. Find the cause first; to replay "+
+		"what is left, change `runID`.", run.Key.RunID, run.AbortReason, counts(run), run.Remaining)
 }
 
 // forecast says what a preview found.

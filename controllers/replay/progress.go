@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 
 	"deadletter.dev/deadletter/api/v1alpha1"
 	"deadletter.dev/deadletter/internal/store"
@@ -30,13 +31,18 @@ func newProgress(now func() time.Time) *progress {
 	return &progress{now: now, written: map[types.UID]time.Time{}}
 }
 
-// isDue decides whether the counts of a run under way are worth a write, and counts on its being done then.
+// isDue decides whether the counts of a run are worth a write, and counts on its being done then.
 func (p *progress) isDue(object *v1alpha1.Replay, run store.Run) bool {
 	counts := object.Status.Counts
 	if counts.Replayed == nil || counts.Skipped == nil || object.Status.Run.StartTime == nil {
 		return p.mark(object.UID)
 	}
-	done := run.Replayed + run.Skipped - *counts.Replayed - *counts.Skipped
+	done := run.Replayed + run.Skipped + run.Failed + run.Succeeded + run.Redied + run.Removed
+	for _, shown := range []*int64{
+		counts.Replayed, counts.Skipped, counts.Failed, counts.Succeeded, counts.Redied, counts.Removed,
+	} {
+		done -= ptr.Deref(shown, 0)
+	}
 	if done == 0 {
 		return false
 	}

@@ -32,9 +32,10 @@ const (
 
 // Reasons of Events that are no condition's.
 const (
-	eventStarted  = "Started"
-	eventAdopted  = "Adopted"
-	eventDetached = "Detached"
+	eventStarted      = "Started"
+	eventAdopted      = "Adopted"
+	eventDetached     = "Detached"
+	eventCanaryPassed = "CanaryPassed"
 )
 
 // Reconciler carries out Replays.
@@ -49,7 +50,7 @@ type Reconciler struct {
 	Databases *databases.Registry
 	// Engine steps runs; orphaned runs share it.
 	Engine *replay.Engine
-	// Now tells how long a deletion has waited.
+	// Now tells how long a deletion, a canary or an outcome has been waited for.
 	Now func() time.Time
 
 	progress *progress
@@ -59,6 +60,7 @@ type Reconciler struct {
 // +kubebuilder:rbac:groups=deadletter.dev,resources=replays/status,verbs=patch
 // +kubebuilder:rbac:groups=deadletter.dev,resources=replays/finalizers,verbs=update
 // +kubebuilder:rbac:groups=deadletter.dev,resources=queues,verbs=get;list;watch
+// +kubebuilder:rbac:groups=apps,resources=deployments,verbs=get
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
 
 // Reconcile takes one Replay a step further.
@@ -120,25 +122,28 @@ func (r *Reconciler) advance(ctx context.Context, pass *status.Pass, object *v1a
 		return status.Outcome{}, err
 	}
 	if recorded := verdict(object); recorded != nil && isAbout(object, spec) {
-		return repeat(pass, *recorded), nil
+		return repeat(pass, *recorded).Again(r.follow(ctx, object)), nil
 	}
 	if object.IsSuspended() {
 		pass.True(v1alpha1.ConditionSuspended, v1alpha1.ReasonSuspended, "`suspend` holds the run back.")
 	} else {
 		resume(pass)
 	}
-	queue, outcome, err := r.ready(ctx, pass, object)
+	found, outcome, err := r.ready(ctx, pass, object)
 	switch {
 	case err != nil:
 		return outcome, err
-	case queue == nil:
+	case !outcome.IsDone():
 		return hold(pass, outcome), nil
 	}
-	db, err := r.Databases.Get(brokerOf(queue))
+	db, err := r.Databases.Get(brokerOf(found.source))
 	if err != nil {
 		return outcome, err
 	}
-	spec.Key.Queue = queue.Status.QueueName
+	spec.Key.Queue = found.source.Status.QueueName
+	if found.target != nil {
+		spec.Plan.Target = found.target.Status.QueueName
+	}
 	w := &work{Reconciler: r, pass: pass, object: object, db: db, spec: spec}
 	return w.do(ctx)
 }

@@ -30,14 +30,14 @@ const (
 	lastRetry  = 30 * time.Second
 )
 
-// indexQueueRef holds the name of a Replay's Queue.
+// indexQueueRef holds the names of a Replay's Queues: the one whose letters it is about, and its target.
 const indexQueueRef = "queueRef"
 
 // Setup adds the Replay controller and what looks after orphaned runs to a manager.
 func Setup(mgr ctrl.Manager, registry *databases.Registry) error {
 	engine := replay.NewEngine(time.Now)
 	reconciler := newReconciler(mgr, registry, engine)
-	err := mgr.GetFieldIndexer().IndexField(context.Background(), &v1alpha1.Replay{}, indexQueueRef, queueRef)
+	err := mgr.GetFieldIndexer().IndexField(context.Background(), &v1alpha1.Replay{}, indexQueueRef, queueRefs)
 	if err != nil {
 		return fmt.Errorf("index Replays by Queue: %w", err)
 	}
@@ -68,11 +68,16 @@ func newOrphans(
 	}
 }
 
-func queueRef(object client.Object) []string {
-	if replay, ok := object.(*v1alpha1.Replay); ok {
-		return []string{replay.Spec.QueueRef.Name}
+func queueRefs(object client.Object) []string {
+	replay, ok := object.(*v1alpha1.Replay)
+	if !ok {
+		return nil
 	}
-	return nil
+	names := []string{replay.Spec.QueueRef.Name}
+	if target := replay.TargetQueue(); target != "" {
+		names = append(names, target)
+	}
+	return names
 }
 
 // build adds the controller. What wakes a Replay: its own spec, its Queue, and the time that it asked for.

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"time"
 
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+
 	"deadletter.dev/deadletter/api/v1alpha1"
 	"deadletter.dev/deadletter/controllers/status"
 	"deadletter.dev/deadletter/internal/store"
@@ -57,6 +59,9 @@ func (w *work) start(ctx context.Context) (status.Outcome, error) {
 	if w.object.IsSuspended() {
 		return w.suspended(), nil
 	}
+	if outcome, err := w.gate(ctx); err != nil || !outcome.IsDone() {
+		return outcome, err
+	}
 	announce(w.object, w.spec)
 	outcome := hold(w.pass, status.Wait(atOnce, v1alpha1.ReasonProgressing, "The run is being started."))
 	if err := w.pass.Flush(ctx); err != nil {
@@ -104,9 +109,7 @@ func (w *work) meet(ctx context.Context, run store.Run, own bool) (status.Outcom
 		run.MessagesPerSecond = rate
 	}
 	if w.object.IsSuspended() {
-		w.Engine.Forget(run.Key)
-		mirror(w.object, run)
-		return w.suspended(), nil
+		return w.pause(ctx, run)
 	}
 	return w.step(ctx, run, v1alpha1.ReasonRunning, "The run is under way; `status.counts` tells how far it is.")
 }
@@ -115,22 +118,63 @@ func (w *work) suspended() status.Outcome {
 	return hold(w.pass, status.Wait(0, v1alpha1.ReasonSuspended, "The run is held back until `suspend` is false."))
 }
 
+// pause keeps a run from going on, and its counts up to date.
+func (w *work) pause(ctx context.Context, run store.Run) (status.Outcome, error) {
+	w.Engine.Forget(run.Key)
+	if run.Pending() > 0 {
+		after, err := w.db.FollowRun(ctx, run.ID)
+		if err != nil {
+			return status.Outcome{}, databaseError("follow the run", err)
+		}
+		run = after
+	}
+	mirror(w.object, run)
+	outcome := w.suspended()
+	if since := apimeta.FindStatusCondition(w.object.Status.Conditions, v1alpha1.ConditionSuspended); run.Pending() > 0 &&
+		since != nil {
+		outcome = outcome.Again(followWait(w.Now().Sub(since.LastTransitionTime.Time)))
+	}
+	return outcome, nil
+}
+
 // step moves letters for a while.
 func (w *work) step(ctx context.Context, run store.Run, reason, message string) (status.Outcome, error) {
+	had := run.CanaryPassedAt
 	run, wait, err := w.Engine.Step(ctx, w.db, run, stepBudget)
-	if run.State != store.RunRunning {
-		w.forget()
-		mirror(w.object, run)
-		if run.Key == w.spec.Key {
-			return conclude(w.pass, run, true), nil
-		}
-		w.pass.Normal(v1alpha1.ReasonCompleted, fmt.Sprintf("The run %q is over: %s.", run.Key.RunID, counts(run)))
-		return hold(w.pass, status.Wait(atOnce, reason, message)), nil
+	if had == nil && run.CanaryPassedAt != nil {
+		w.pass.Normal(eventCanaryPassed, canaryPassed(run))
 	}
-	if err != nil || w.progress.isDue(w.object, run) {
+	if run.State != store.RunRunning {
+		return w.ended(run, reason, message), nil
+	}
+	if err != nil || w.progress.isDue(w.object, run) || w.turnsOverdue(run) {
 		mirror(w.object, run)
+	}
+	if errors.Is(err, store.ErrNoTargetQueue) {
+		return hold(w.pass, status.Wait(queueWait, v1alpha1.ReasonTargetNotReady,
+			"The database does not know the target's queue yet.")), nil
+	}
+	if own := run.Key == w.spec.Key; isCanary(run) && own {
+		reason, message = canary(w.object, run, w.Now())
+	} else if isCanary(run) {
+		message += " It waits for its canary."
 	}
 	return hold(w.pass, status.Wait(max(wait, atOnce), reason, message)), databaseError("move a batch", err)
+}
+
+// ended shows the end of a run that was stepped; one that another one waited for is told as an Event.
+func (w *work) ended(run store.Run, reason, message string) status.Outcome {
+	w.forget()
+	mirror(w.object, run)
+	if run.Key == w.spec.Key {
+		return conclude(w.pass, run, true)
+	}
+	if run.State == store.RunAborted {
+		w.pass.Warning(v1alpha1.ReasonAborted, aborted(run))
+	} else {
+		w.pass.Normal(v1alpha1.ReasonCompleted, fmt.Sprintf("The run %q is over: %s.", run.Key.RunID, counts(run)))
+	}
+	return hold(w.pass, status.Wait(atOnce, reason, message))
 }
 
 func (w *work) forget() { w.progress.forget(w.object.UID) }

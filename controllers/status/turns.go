@@ -11,18 +11,20 @@ import (
 
 // urgent are the reasons that need somebody, whatever was before them.
 var urgent = []string{
-	v1alpha1.ReasonBrokerNotFound, v1alpha1.ReasonConflict, v1alpha1.ReasonCredentialsRejected,
-	v1alpha1.ReasonDatabaseUnreachable, v1alpha1.ReasonDatabaseUnsupported, v1alpha1.ReasonInvalid,
-	v1alpha1.ReasonMigrationFailed, v1alpha1.ReasonNotEmpty, v1alpha1.ReasonQueueNotFound,
+	v1alpha1.ReasonBrokerNotFound, v1alpha1.ReasonCanaryOverdue, v1alpha1.ReasonConflict,
+	v1alpha1.ReasonCredentialsRejected, v1alpha1.ReasonDatabaseUnreachable, v1alpha1.ReasonDatabaseUnsupported,
+	v1alpha1.ReasonInvalid, v1alpha1.ReasonMigrationFailed, v1alpha1.ReasonNotEmpty, v1alpha1.ReasonQueueNotFound,
 	v1alpha1.ReasonRefNotPermitted, v1alpha1.ReasonRolloutFailed, v1alpha1.ReasonRunIDReused,
 	v1alpha1.ReasonSchemaTooNew, v1alpha1.ReasonSecretInvalid, v1alpha1.ReasonSecretNotFound,
+	v1alpha1.ReasonTargetNotFound,
 }
 
 // intended are the reasons for which a condition is not True that somebody has asked for, or that pass by themselves.
 var intended = []string{
-	v1alpha1.ReasonDeleting, v1alpha1.ReasonMigrating, v1alpha1.ReasonNotSuspended, v1alpha1.ReasonPaused,
-	v1alpha1.ReasonProgressing, v1alpha1.ReasonProvisioning, v1alpha1.ReasonRunning, v1alpha1.ReasonScaledToZero,
-	v1alpha1.ReasonSuspended, v1alpha1.ReasonWaitingForPreviousRun,
+	v1alpha1.ReasonCanaryRunning, v1alpha1.ReasonDeleting, v1alpha1.ReasonMigrating, v1alpha1.ReasonNotSuspended,
+	v1alpha1.ReasonPaused, v1alpha1.ReasonProgressing, v1alpha1.ReasonProvisioning, v1alpha1.ReasonRunning,
+	v1alpha1.ReasonScaledToZero, v1alpha1.ReasonSuspended, v1alpha1.ReasonWaitingForGate,
+	v1alpha1.ReasonWaitingForPreviousRun,
 }
 
 // turn is the type of the Event that a condition's change is worth, or nothing. before is nil for a condition that was

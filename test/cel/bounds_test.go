@@ -15,7 +15,7 @@ import (
 var completeCases = map[string][]string{
 	"Broker": {"what is set is left as it is", "what is set of a managed database is left as it is"},
 	"Queue":  {"what is set is left as it is"},
-	"Replay": {"what is set is left as it is"},
+	"Replay": {"what is set is left as it is", "what is set of a gate with a digest is left as it is"},
 }
 
 // probe is a value on one side of a bound.

@@ -115,6 +115,9 @@ func TestRulesAndCommentsNameTheDefaults(t *testing.T) {
 		"Replay": {
 			"spec.limits.maxMessages":          (&v1alpha1.ReplayLimits{}).EffectiveMaxMessages(),
 			"spec.limits.maxReplaysPerMessage": (&v1alpha1.ReplayLimits{}).EffectiveMaxReplaysPerMessage(),
+			"spec.canary.deadlineSeconds":      (&v1alpha1.ReplayCanary{}).EffectiveDeadlineSeconds(),
+			"spec.canary.maxRedeathPercent":    (&v1alpha1.ReplayCanary{}).EffectiveMaxRedeathPercent(),
+			"spec.abortWhen.minSample":         (&v1alpha1.ReplayAbort{}).EffectiveMinSample(),
 		},
 	}
 

@@ -71,11 +71,12 @@ func TestColumns(t *testing.T) {
 				"run":        map[string]any{"id": "1", "mode": "Preview", "hash": "sha256:0", "startTime": past},
 				"counts": map[string]any{
 					"matched": int64(9), "replayed": int64(4), "skipped": int64(1), "beyondLimit": int64(2),
+					"succeeded": int64(3), "redied": int64(1), "pending": int64(0), "failed": int64(0),
 				},
 			},
-			columns: []string{"Name", "Queue", "State", "Matched", "Replayed", "Skipped", "Beyond Limit", "Age"},
-			cells:   []any{"columns", "orders", "Running", 9.0, 4.0, 1.0, 2.0},
-			wide:    []any{"Preview", "1", "10m", "why"},
+			columns: []string{"Name", "Queue", "State", "Matched", "Replayed", "Succeeded", "Redied", "Age"},
+			cells:   []any{"columns", "orders", "Running", 9.0, 4.0, 3.0, 1.0},
+			wide:    []any{0.0, 1.0, 0.0, 2.0, "Preview", "1", "10m", "why"},
 		},
 	}
 

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
@@ -61,7 +62,8 @@ type Cluster struct {
 func New(t testing.TB) *Cluster {
 	t.Helper()
 	c := &Cluster{Config: kubetest.Start(t), Gate: &Gate{}, Writes: &Writes{}, scheme: runtime.NewScheme()}
-	err := errors.Join(v1alpha1.AddToScheme(c.scheme), corev1.AddToScheme(c.scheme), eventsv1.AddToScheme(c.scheme))
+	err := errors.Join(v1alpha1.AddToScheme(c.scheme), appsv1.AddToScheme(c.scheme), corev1.AddToScheme(c.scheme),
+		eventsv1.AddToScheme(c.scheme))
 	if err != nil {
 		t.Fatal(err)
 	}
