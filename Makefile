@@ -1,4 +1,4 @@
-# `make help` lists what there is. Everything runs with Go alone; `make deps` installs the one thing Go cannot: Postgres.
+# `make help` lists what there is. Everything runs with Go alone; `make deps` installs what Go cannot: Postgres, PgBouncer.
 
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
@@ -43,8 +43,8 @@ help: ## Show this list.
 		/^[a-z][a-z0-9-]*:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: deps
-deps: ## Install Postgres (Debian, as root or by sudo) and download the Go modules.
-	@$(STEP) "Postgres server" hack/postgres.sh install
+deps: ## Install Postgres and PgBouncer (Debian, as root or by sudo) and download the Go modules.
+	@$(STEP) "Postgres and PgBouncer" hack/postgres.sh install
 	@$(STEP) "Go modules" go mod download
 
 .PHONY: check
@@ -98,7 +98,7 @@ $(LINTER):
 ##@ Tests
 
 # Tests meet a real Postgres and a real Kubernetes API; the binaries of the latter are built from Go modules once.
-WITH_SERVERS = hack/postgres.sh check; \
+WITH_SERVERS = hack/postgres.sh check pgbouncer; \
 	KUBEBUILDER_ASSETS="$${KUBEBUILDER_ASSETS:-$$(go run -C hack/controlplane . assets)}"; \
 	export KUBEBUILDER_ASSETS;
 

@@ -1,5 +1,6 @@
 #!/bin/sh
-# Answers whether a Postgres server is at hand (`check`) and installs one on Debian (`install`).
+# Answers whether a Postgres server is at hand (`check`), and the pooler that tests put before it (`check pgbouncer`), and
+# installs both on Debian (`install`).
 set -eu
 
 # Tests and the demo start throw-away clusters of an installed server, unless a URL names a running one.
@@ -12,49 +13,67 @@ found() {
     return 1
 }
 
+pooler_found() {
+    PATH="$PATH:/usr/sbin:/usr/local/sbin:/opt/homebrew/bin" command -v pgbouncer >/dev/null 2>&1
+}
+
 as_root() {
     if [ "$(id -u)" -eq 0 ]; then
         "$@"
     elif command -v sudo >/dev/null 2>&1; then
         sudo "$@"
     else
-        echo "installing packages needs root: run as root, or install the package 'postgresql' yourself" >&2
+        echo "installing packages needs root: run as root, or install 'postgresql' and 'pgbouncer' yourself" >&2
         exit 1
     fi
+}
+
+packages() {
+    as_root env DEBIAN_FRONTEND=noninteractive apt-get -o DPkg::Lock::Timeout=300 update -q
+    as_root env DEBIAN_FRONTEND=noninteractive apt-get -o DPkg::Lock::Timeout=300 install -y -q \
+        --no-install-recommends "$@"
 }
 
 install() {
-    if found; then
-        echo "Postgres: found"
+    if found && pooler_found; then
+        echo "Postgres and PgBouncer: found"
         return 0
     fi
     if ! command -v apt-get >/dev/null 2>&1; then
-        echo "Postgres: not found; install a PostgreSQL server (14 or newer) with your package manager" >&2
+        echo "not found: install a PostgreSQL server (15 or newer) and PgBouncer with your package manager" >&2
         exit 1
     fi
-    # The server's programs are all that is needed: no cluster of the system's own is created or started.
+    # The programs are all that is needed: no cluster and no service of the system's own is created or started.
     as_root mkdir -p /etc/postgresql-common/createcluster.d
     echo 'create_main_cluster = false' |
         as_root tee /etc/postgresql-common/createcluster.d/deadletter.conf >/dev/null
-    as_root env DEBIAN_FRONTEND=noninteractive apt-get -o DPkg::Lock::Timeout=300 update -q
-    as_root env DEBIAN_FRONTEND=noninteractive apt-get -o DPkg::Lock::Timeout=300 install -y -q \
-        --no-install-recommends postgresql
-    found || {
-        echo "Postgres: still not found after installing the package 'postgresql'" >&2
-        exit 1
-    }
+    found || packages postgresql
+    if ! pooler_found; then
+        packages pgbouncer
+        [ ! -d /run/systemd/system ] || as_root systemctl disable --now pgbouncer
+    fi
+    check
+    check_pooler
 }
 
-case "${1:-}" in
-check)
-    found || {
-        echo "Postgres: no server found; run 'make deps', or set DEADLETTER_TEST_DATABASE_URL to a running one" >&2
-        exit 1
-    }
-    ;;
-install) install ;;
+check() {
+    found && return 0
+    echo "Postgres: no server found; run 'make deps', or set DEADLETTER_TEST_DATABASE_URL to a running one" >&2
+    return 1
+}
+
+check_pooler() {
+    pooler_found && return 0
+    echo "PgBouncer: not found; run 'make deps' (Debian package pgbouncer)" >&2
+    return 1
+}
+
+case "${1:-} ${2:-}" in
+"check ") check ;;
+"check pgbouncer") check && check_pooler ;;
+"install ") install ;;
 *)
-    echo "usage: hack/postgres.sh check|install" >&2
+    echo "usage: hack/postgres.sh check [pgbouncer] | install" >&2
     exit 2
     ;;
 esac

@@ -72,7 +72,9 @@ func (s *Server) start(ctx context.Context) error {
 	}
 
 	if !s.options.Detach {
-		dog, err := startWatchdog(s.account, s.layout, s.temporary)
+		dog, err := startWatchdog(s.account, watched{
+			dir: s.layout.dir, temporary: s.temporary, pidFile: s.layout.postmaster(), argument: s.layout.data(),
+		})
 		if err != nil {
 			return err
 		}

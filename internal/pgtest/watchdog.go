@@ -7,15 +7,15 @@ import (
 )
 
 // watchScript waits until its standard input ends, which happens when the caller is gone for whatever reason. It then
-// stops the server that holds the lock file, if that process really serves the folder, and removes a temporary folder.
+// stops the process that the pid file names, if that really is the one, and removes a temporary folder.
 const watchScript = `
-dir=$1 temporary=$2
+dir=$1 pidfile=$2 argument=$3 temporary=$4
 cat >/dev/null
 serves() {
 	if [ -d /proc/self ]; then tr '\0' ' ' <"/proc/$1/cmdline"; else ps -o args= -p "$1"; fi 2>/dev/null |
-		grep -qF -- "$dir/data"
+		grep -qF -- "$argument"
 }
-pid=$(head -n 1 "$dir/data/postmaster.pid" 2>/dev/null)
+pid=$(head -n 1 "$pidfile" 2>/dev/null)
 tries=0
 while [ -n "$pid" ] && serves "$pid" && [ $tries -lt 100 ]; do
 	[ $tries -eq 0 ] && kill -QUIT "$pid" 2>/dev/null
@@ -33,13 +33,22 @@ type watchdog struct {
 	pipe io.Closer
 }
 
-func startWatchdog(account account, place layout, temporary bool) (*watchdog, error) {
+// watched is what a watchdog cleans up.
+type watched struct {
+	// dir is the process's folder, which is removed if it is temporary.
+	dir       string
+	temporary bool
+	// pidFile names the process, and argument is one of its arguments, since its id may have gone to a stranger.
+	pidFile, argument string
+}
+
+func startWatchdog(account account, it watched) (*watchdog, error) {
 	remove := "no"
-	if temporary {
+	if it.temporary {
 		remove = "yes"
 	}
 
-	cmd := exec.Command("/bin/sh", "-c", watchScript, "pgtest-watchdog", place.dir, remove)
+	cmd := exec.Command("/bin/sh", "-c", watchScript, "pgtest-watchdog", it.dir, it.pidFile, it.argument, remove)
 	cmd.Dir = "/"
 	// The account's rights bound what a mistake could hit, and its own group keeps Ctrl-C away.
 	cmd.SysProcAttr = account.attributes()
