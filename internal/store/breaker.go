@@ -164,7 +164,7 @@ func (s *Store) recordSamples(ctx context.Context) error {
 			succeeded, failed = append(succeeded, sample.succeeded), append(failed, sample.failed)
 		}
 		if _, err := s.pool.Exec(ctx, s.sql(recordSamplesSQL), names, succeeded, failed); err != nil {
-			return err //nolint:wrapcheck // wrapped by the caller
+			return err
 		}
 	}
 	names, err := collect(ctx, s.pool, pgx.RowTo[string], s.sql(breakerQueuesSQL))

@@ -23,44 +23,39 @@ func DropSchema(ctx context.Context, options MigrateOptions) (dropped bool, err 
 	if err := ValidateSchemaName(options.Schema); err != nil {
 		return false, err
 	}
-	config, err := pgx.ParseConfig(options.DatabaseURL)
-	if err != nil {
-		return false, errDatabaseURL
-	}
-	prepareConn(config, "deadletter drop", dropTimeout, options.DialFunc)
-	conn, err := pgx.ConnectConfig(ctx, config)
+	m, err := newMigrator(ctx, options, sessions{application: "deadletter drop", timeout: dropTimeout})
 	if err != nil {
 		return false, fmt.Errorf("connect to drop the schema: %w", err)
 	}
-	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }()
-	m := migrator{conn: conn, schema: options.Schema, quoted: pgx.Identifier{options.Schema}.Sanitize()}
-	return m.drop(ctx)
+	defer m.close(ctx)
+	err = m.alone(ctx, func(tx pgx.Tx) (err error) {
+		dropped, err = m.drop(ctx, tx)
+		return err
+	})
+	return dropped && err == nil, err
 }
 
-func (m migrator) drop(ctx context.Context) (bool, error) {
-	if err := m.lock(ctx); err != nil {
-		return false, err
-	}
+func (m migrator) drop(ctx context.Context, tx pgx.Tx) (bool, error) {
 	var exists bool
-	err := m.conn.QueryRow(ctx, "SELECT EXISTS (SELECT FROM pg_namespace WHERE nspname = $1)", m.schema).Scan(&exists)
+	err := tx.QueryRow(ctx, "SELECT EXISTS (SELECT FROM pg_namespace WHERE nspname = $1)", m.schema).Scan(&exists)
 	if err != nil {
 		return false, fmt.Errorf("look for the schema: %w", err)
 	}
 	if !exists {
 		return false, nil
 	}
-	if err := m.checkOwn(ctx); err != nil {
+	if err := m.checkOwn(ctx, tx); err != nil {
 		return false, err
 	}
-	if _, err := m.conn.Exec(ctx, "DROP SCHEMA IF EXISTS "+m.quoted+" CASCADE"); err != nil {
+	if _, err := tx.Exec(ctx, "DROP SCHEMA IF EXISTS "+m.quoted+" CASCADE"); err != nil {
 		return false, fmt.Errorf("drop the schema: %w", err)
 	}
 	return true, nil
 }
 
 // checkOwn refuses a schema that was not made by Migrate, or in which somebody else keeps tables or views.
-func (m migrator) checkOwn(ctx context.Context) error {
-	applied, err := m.applied(ctx)
+func (m migrator) checkOwn(ctx context.Context, tx pgx.Tx) error {
+	applied, err := m.applied(ctx, tx)
 	if pgErr := (*pgconn.PgError)(nil); errors.As(err, &pgErr) && pgErr.Code == "42703" {
 		return fmt.Errorf("%w: its schema_migration is another product's", ErrForeignSchema)
 	}
@@ -73,7 +68,7 @@ func (m migrator) checkOwn(ctx context.Context) error {
 	if err := checkApplied(applied); err != nil {
 		return err
 	}
-	foreign, err := collect(ctx, m.conn, pgx.RowTo[string], `
+	foreign, err := collect(ctx, tx, pgx.RowTo[string], `
 		SELECT c.relname::text FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
 		WHERE n.nspname = $1 AND c.relkind IN ('r', 'p', 'v', 'm', 'f') AND c.relname <> ALL ($2::text[])
 		ORDER BY 1 LIMIT 5`, m.schema, schemaTables)

@@ -43,6 +43,12 @@ var faultsByState = map[string]struct {
 // Diagnose tells what an error of this package means, in words that hold no host, no user and no data, so that they can
 // be shown to anybody.
 func Diagnose(err error) (Fault, string) {
+	switch {
+	case isUnsaidPooler(err):
+		return FaultUnavailable, "a pooler is in between that takes no session settings, which `pooler` has to say"
+	case errors.Is(err, errNotPreparing):
+		return FaultUnavailable, "the pooler does not keep prepared statements apart, as `pooler` says it does"
+	}
 	if pgErr := (*pgconn.PgError)(nil); errors.As(err, &pgErr) {
 		if known, found := faultsByState[pgErr.Code]; found {
 			return known.fault, known.text

@@ -80,7 +80,8 @@ func migrations() []migration {
 type MigrateOptions struct {
 	DatabaseURL string
 	Schema      string
-	// DialFunc is as in Options.
+	// Pooler and DialFunc are as in Options.
+	Pooler   Pooler
 	DialFunc pgconn.DialFunc
 	// Progress, when set, is called before each migration that is applied.
 	Progress func(version int, name string)
@@ -96,61 +97,79 @@ func Migrate(ctx context.Context, options MigrateOptions) (MigrateResult, error)
 	if err := ValidateSchemaName(options.Schema); err != nil {
 		return MigrateResult{}, err
 	}
-	config, err := pgx.ParseConfig(options.DatabaseURL)
-	if err != nil {
-		return MigrateResult{}, errDatabaseURL
-	}
-	prepareConn(config, "deadletter migrate", migrationTimeout, options.DialFunc)
-	conn, err := pgx.ConnectConfig(ctx, config)
+	m, err := newMigrator(ctx, options, sessions{application: "deadletter migrate", timeout: migrationTimeout})
 	if err != nil {
 		return MigrateResult{}, fmt.Errorf("connect to migrate: %w", err)
 	}
-	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }()
-	m := migrator{conn: conn, schema: options.Schema, quoted: pgx.Identifier{options.Schema}.Sanitize()}
+	defer m.close(ctx)
 	return m.run(ctx, options.Progress)
 }
 
 type migrator struct {
 	conn           *pgx.Conn
+	begin          pgx.TxOptions
 	schema, quoted string
 }
 
+func newMigrator(ctx context.Context, options MigrateOptions, sessions sessions) (m migrator, err error) {
+	m.schema, m.quoted = options.Schema, pgx.Identifier{options.Schema}.Sanitize()
+	sessions.pooler, sessions.dial = options.Pooler, options.DialFunc
+	m.conn, m.begin, err = sessions.connect(ctx, options.DatabaseURL)
+	return m, err
+}
+
+func (m migrator) close(ctx context.Context) { _ = m.conn.Close(context.WithoutCancel(ctx)) }
+
 func (m migrator) run(ctx context.Context, progress func(int, string)) (MigrateResult, error) {
-	if err := m.lock(ctx); err != nil {
-		return MigrateResult{}, err
+	found, err := m.step(ctx, progress)
+	result := MigrateResult{From: found, To: found}
+	for err == nil && found < LatestSchemaVersion() {
+		result.To = found + 1
+		found, err = m.step(ctx, progress)
 	}
-	applied, err := m.applied(ctx)
-	if err != nil {
-		return MigrateResult{}, err
-	}
-	result := MigrateResult{From: len(applied), To: len(applied)}
-	if err := checkApplied(applied); err != nil {
-		return result, err
-	}
-	for _, next := range migrations()[len(applied):] {
+	return result, err
+}
+
+// step applies the next migration, or validates the schema when there is none, and returns the version that it found.
+// Between two steps another migrator may have its turn.
+func (m migrator) step(ctx context.Context, progress func(int, string)) (found int, err error) {
+	err = m.alone(ctx, func(tx pgx.Tx) error {
+		applied, err := m.applied(ctx, tx)
+		if err != nil {
+			return err
+		}
+		found = len(applied)
+		if err := checkApplied(applied); err != nil {
+			return err
+		}
+		if found == LatestSchemaVersion() {
+			return m.validate(ctx, tx)
+		}
+		next := migrations()[found]
 		if progress != nil {
 			progress(next.version, next.name)
 		}
-		if err := m.apply(ctx, next); err != nil {
-			return result, err
-		}
-		result.To = next.version
-	}
-	return result, m.validate(ctx)
+		return m.apply(ctx, tx, next)
+	})
+	return found, err
 }
 
-// lock makes migrators of one schema take turns, until the session ends.
-func (m migrator) lock(ctx context.Context) error {
-	if _, err := m.conn.Exec(ctx, "SELECT pg_advisory_lock($1)", advisoryKey("migrate", m.schema)); err != nil {
-		return fmt.Errorf("wait for other migrators: %w", err)
-	}
-	return nil
+// alone runs f in a transaction, in which migrators of one schema take turns: a session's lock would stay in a session
+// that a pooler gives to somebody else.
+func (m migrator) alone(ctx context.Context, f func(tx pgx.Tx) error) error {
+	//nolint:wrapcheck // f's errors are wrapped, and what begins and commits speaks for itself
+	return pgx.BeginTxFunc(ctx, m.conn, m.begin, func(tx pgx.Tx) error {
+		if _, err := tx.Exec(ctx, "SELECT pg_advisory_xact_lock($1)", advisoryKey("migrate", m.schema)); err != nil {
+			return fmt.Errorf("wait for other migrators: %w", err)
+		}
+		return f(tx)
+	})
 }
 
 // applied returns the checksums of the migrations in the database, in order.
-func (m migrator) applied(ctx context.Context) ([]string, error) {
+func (m migrator) applied(ctx context.Context, tx pgx.Tx) ([]string, error) {
 	var exists bool
-	err := m.conn.QueryRow(ctx, "SELECT to_regclass($1) IS NOT NULL", m.quoted+".schema_migration").Scan(&exists)
+	err := tx.QueryRow(ctx, "SELECT to_regclass($1) IS NOT NULL", m.quoted+".schema_migration").Scan(&exists)
 	if err != nil {
 		return nil, fmt.Errorf("look for the schema: %w", err)
 	}
@@ -158,7 +177,7 @@ func (m migrator) applied(ctx context.Context) ([]string, error) {
 		return nil, nil
 	}
 	list := strings.ReplaceAll("SELECT checksum FROM {schema}.schema_migration ORDER BY version", "{schema}", m.quoted)
-	sums, err := collect(ctx, m.conn, pgx.RowTo[string], list)
+	sums, err := collect(ctx, tx, pgx.RowTo[string], list)
 	if err != nil {
 		return nil, fmt.Errorf("read applied migrations: %w", err)
 	}
@@ -188,20 +207,15 @@ CREATE TABLE IF NOT EXISTS {schema}.schema_migration (
     applied_at timestamptz NOT NULL DEFAULT now()
 );`
 
-func (m migrator) apply(ctx context.Context, next migration) error {
-	qualify := func(text string) string { return strings.ReplaceAll(text, "{schema}", m.quoted) }
-	err := pgx.BeginFunc(ctx, m.conn, func(tx pgx.Tx) error {
-		for _, text := range []string{migrationTable, next.sql} {
-			if _, err := tx.Exec(ctx, qualify(text)); err != nil {
-				return err //nolint:wrapcheck // wrapped below
-			}
+func (m migrator) apply(ctx context.Context, tx pgx.Tx, next migration) error {
+	record := "INSERT INTO {schema}.schema_migration (version, name, checksum) VALUES ($1, $2, $3)"
+	for _, statement := range []struct {
+		text string
+		args []any
+	}{{text: migrationTable}, {text: next.sql}, {record, []any{next.version, next.name, next.checksum}}} {
+		if _, err := tx.Exec(ctx, strings.ReplaceAll(statement.text, "{schema}", m.quoted), statement.args...); err != nil {
+			return fmt.Errorf("apply migration %d (%s): %w", next.version, next.name, err)
 		}
-		_, err := tx.Exec(ctx, qualify("INSERT INTO {schema}.schema_migration (version, name, checksum) VALUES ($1, $2, $3)"),
-			next.version, next.name, next.checksum)
-		return err //nolint:wrapcheck // wrapped below
-	})
-	if err != nil {
-		return fmt.Errorf("apply migration %d (%s): %w", next.version, next.name, err)
 	}
 	return nil
 }
@@ -223,19 +237,9 @@ func tablesOf(tables ...string) []string {
 	return tables
 }
 
-// validate proves that the schema is whole: all migrations recorded as embedded, all tables there.
-func (m migrator) validate(ctx context.Context) error {
-	applied, err := m.applied(ctx)
-	if err != nil {
-		return err
-	}
-	if err := checkApplied(applied); err != nil {
-		return err
-	}
-	if len(applied) != LatestSchemaVersion() {
-		return &SchemaError{Have: len(applied), Want: LatestSchemaVersion()}
-	}
-	missing, err := collect(ctx, m.conn, pgx.RowTo[string],
+// validate proves that a schema with all migrations is whole: all tables are there.
+func (m migrator) validate(ctx context.Context, tx pgx.Tx) error {
+	missing, err := collect(ctx, tx, pgx.RowTo[string],
 		"SELECT t FROM unnest($1::text[]) t WHERE to_regclass($2 || '.' || quote_ident(t)) IS NULL", schemaTables, m.quoted)
 	if err != nil {
 		return fmt.Errorf("validate schema: %w", err)

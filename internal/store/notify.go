@@ -82,10 +82,16 @@ func encodeNotice(sender string, queues []string) string {
 	return string(text)
 }
 
+// ErrNotListening means that nothing can be heard, because a pooler lends sessions for a transaction only.
+var ErrNotListening = errors.New("nobody can listen through a pooler in transaction mode")
+
 // ListenReady calls wake with the names that other stores of the schema send, on a connection of its own, until ctx
 // ends or the connection breaks; it returns why. The first call, with no names, says that it listens from now on. What
-// is sent while nobody listens is lost.
+// is sent while nobody listens is lost. Through a pooler that shares sessions it returns ErrNotListening.
 func (s *Store) ListenReady(ctx context.Context, wake func(queues []string)) error {
+	if s.pooler.shares() {
+		return ErrNotListening
+	}
 	conn, err := pgx.ConnectConfig(ctx, s.listenConfig())
 	if err != nil {
 		return fmt.Errorf("connect to listen for ready queues: %w", err)

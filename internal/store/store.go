@@ -8,7 +8,6 @@ import (
 	"math/rand/v2"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -24,13 +23,14 @@ import (
 const (
 	defaultStatementTimeout = 10 * time.Second
 	defaultMaxConns         = 16
-	connectTimeout          = 5 * time.Second
 )
 
 // Options says which database to use and how.
 type Options struct {
 	// DatabaseURL is a Postgres connection URL or DSN.
 	DatabaseURL string
+	// Pooler is what DatabaseURL leads to; nothing means NoPooler.
+	Pooler Pooler
 	// Schema holds all tables; see ValidateSchemaName.
 	Schema string
 	// DenyUndeclaredQueues makes an enqueue to a queue that no Queue resource declares fail with ErrUndeclaredQueue.
@@ -52,7 +52,9 @@ type Options struct {
 
 // Store is the Postgres store of one schema. It is safe for concurrent use.
 type Store struct {
-	pool *pgxpool.Pool
+	pool connections
+	// pooler is what pool connects to.
+	pooler Pooler
 	// connConfig is how the pool connects.
 	connConfig *pgx.ConnConfig
 	// sender tells this store's notifications from those of others.
@@ -101,15 +103,15 @@ func Open(ctx context.Context, options Options) (*Store, error) {
 	if timeout <= 0 {
 		timeout = defaultStatementTimeout
 	}
-	prepareConn(config.ConnConfig, options.ApplicationName, timeout, options.DialFunc)
 	config.MaxConns = options.MaxConns
 	if config.MaxConns <= 0 {
 		config.MaxConns = defaultMaxConns
 	}
-	config.AfterConnect = requireDurableCommits
-	pool, err := pgxpool.NewWithConfig(ctx, config)
+	pool, err := sessions{
+		application: options.ApplicationName, timeout: timeout, dial: options.DialFunc, pooler: options.Pooler,
+	}.open(ctx, config)
 	if err != nil {
-		return nil, fmt.Errorf("open database pool: %w", err)
+		return nil, err
 	}
 	jitter := options.Jitter
 	if jitter == nil {
@@ -117,6 +119,7 @@ func Open(ctx context.Context, options Options) (*Store, error) {
 	}
 	s := &Store{
 		pool:           pool,
+		pooler:         options.Pooler,
 		connConfig:     config.ConnConfig.Copy(),
 		sender:         cryptorand.Text(),
 		schema:         options.Schema,
@@ -132,46 +135,6 @@ func Open(ctx context.Context, options Options) (*Store, error) {
 
 // errDatabaseURL says nothing of the URL, which holds a password that parse errors may quote.
 var errDatabaseURL = errors.New("database URL is not a valid Postgres connection string")
-
-// prepareConn bounds what a session may do; the server's own settings are not relied on.
-func prepareConn(config *pgx.ConnConfig, application string, timeout time.Duration, dial pgconn.DialFunc) {
-	config.ConnectTimeout = connectTimeout
-	params := config.RuntimeParams
-	if application != "" {
-		params["application_name"] = application
-	}
-	millis := strconv.FormatInt(timeout.Milliseconds(), 10)
-	params["statement_timeout"] = millis
-	params["lock_timeout"] = millis
-	params["idle_in_transaction_session_timeout"] = millis
-	params["default_transaction_isolation"] = "read committed"
-	// The tables of the log fill from nothing under plans that were made while they were empty, so a plan must not take
-	// a scan of a whole table for the cheapest way. Nor is any statement worth compiling.
-	params["enable_seqscan"] = "off"
-	params["enable_bitmapscan"] = "off"
-	params["enable_mergejoin"] = "off"
-	params["jit"] = "off"
-	// A session whose client's machine is gone ends, with its locks, within a quarter of a minute.
-	params["tcp_keepalives_idle"], params["tcp_keepalives_interval"], params["tcp_keepalives_count"] = "5", "3", "3"
-	params["tcp_user_timeout"] = "15000"
-	if dial != nil {
-		config.DialFunc = dial
-		// The dialer decides where names lead, so none is looked up before it.
-		config.LookupFunc = func(_ context.Context, host string) ([]string, error) { return []string{host}, nil }
-	}
-}
-
-// requireDurableCommits overrules a server or role default that would let an accepted message be lost in a crash of the
-// database. Every stronger setting is kept. It is set in any case, so that a session does not follow a later change of
-// the default either.
-func requireDurableCommits(ctx context.Context, conn *pgx.Conn) error {
-	const statement = `SELECT set_config('synchronous_commit',
-		coalesce(nullif(current_setting('synchronous_commit'), 'off'), 'on'), false)`
-	if _, err := conn.Exec(ctx, statement); err != nil {
-		return fmt.Errorf("require durable commits: %w", err)
-	}
-	return nil
-}
 
 // Close waits for calls under way and closes all connections.
 func (s *Store) Close() { s.pool.Close() }
@@ -265,5 +228,5 @@ func IsUnavailable(err error) bool {
 	}
 	var connectErr *pgconn.ConnectError
 	return errors.As(err, &connectErr) || pgconn.Timeout(err) || errors.Is(err, context.DeadlineExceeded) ||
-		pgconn.SafeToRetry(err) || isBrokenConnection(err)
+		pgconn.SafeToRetry(err) || isBrokenConnection(err) || errors.Is(err, errUnset) || errors.Is(err, errNotPreparing)
 }

@@ -51,7 +51,7 @@ func newDatabase(t *testing.T) database {
 	return openDatabase(t, url, store.Options{})
 }
 
-func openDatabase(t *testing.T, url string, options store.Options) database {
+func openStore(t *testing.T, url string, options store.Options) *store.Store {
 	t.Helper()
 	options.DatabaseURL, options.Schema = url, schema
 	if options.MaxConns == 0 {
@@ -62,6 +62,12 @@ func openDatabase(t *testing.T, url string, options store.Options) database {
 		t.Fatalf("open store: %v", err)
 	}
 	t.Cleanup(opened.Close)
+	return opened
+}
+
+func openDatabase(t *testing.T, url string, options store.Options) database {
+	t.Helper()
+	opened := openStore(t, url, options)
 	raw, err := pgxpool.New(t.Context(), url)
 	if err != nil {
 		t.Fatalf("open pool: %v", err)
