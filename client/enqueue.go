@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"fmt"
 	"net/http"
+	"slices"
 	"time"
 )
 
@@ -59,13 +60,23 @@ func (m *NewMessage) wire() newMessageJSON {
 // EnqueueOption changes how messages are enqueued.
 type EnqueueOption func(*enqueueOptions)
 
-type enqueueOptions struct{ key string }
+type enqueueOptions struct {
+	key   string
+	noKey bool
+}
 
-// IdempotencyKey makes the whole call one that is accepted once within 24 hours: 1 to 255 visible ASCII characters,
-// the same for each attempt of the program at one thing. Without it a call is safe against its own retries only, not
+// IdempotencyKey makes the whole call one that is accepted once within 24 hours: 1 to 255 visible ASCII characters, the
+// same for each attempt of the program at one thing. Without it a call is safe against its own retries only, not
 // against being made again after the program was restarted. It cannot be combined with deduplication ids.
 func IdempotencyKey(key string) EnqueueOption {
 	return func(options *enqueueOptions) { options.key = key }
+}
+
+// NoKey has no key made up for the call, which spares the server remembering it: single messages are then accepted
+// several times as fast. The call is repeated only when it is certain that nothing was stored, and returns
+// [ErrUnknownOutcome] otherwise.
+func NoKey() EnqueueOption {
+	return func(options *enqueueOptions) { options.noKey = true }
 }
 
 // Enqueue puts a message into a queue, which comes into being if it was not there, and returns it as it is stored. What
@@ -79,8 +90,8 @@ func (c *Client) Enqueue(ctx context.Context, queue string, m NewMessage, option
 	stored := new(Message)
 	traced := []NewMessage{m}
 	injectAll(ctx, traced)
-	key := c.keyFor(traced, options)
-	r := enqueueRequest(queue, key, traced[0].wire())
+	r := c.enqueueRequest(queue, traced, options)
+	r.body = traced[0].wire()
 	_, err := c.do(ctx, r, stored)
 	if err != nil {
 		err = fmt.Errorf("enqueue to %q: %w", queue, err)
@@ -99,19 +110,18 @@ func (c *Client) EnqueueBatch(
 		return nil, nil
 	}
 	ctx, span := c.startSend(ctx, queue, len(messages))
-	traced := append([]NewMessage(nil), messages...)
+	traced := slices.Clone(messages)
 	injectAll(ctx, traced)
-	key := c.keyFor(traced, options)
-	var body struct {
-		Messages []newMessageJSON `json:"messages"`
-	}
+	r := c.enqueueRequest(queue, traced, options)
+	body := make([]newMessageJSON, len(traced))
 	for i := range traced {
-		body.Messages = append(body.Messages, traced[i].wire())
+		body[i] = traced[i].wire()
 	}
+	r.body = map[string]any{"messages": body}
 	var stored struct {
 		Messages []*Message `json:"messages"`
 	}
-	_, err := c.do(ctx, enqueueRequest(queue, key, body), &stored)
+	_, err := c.do(ctx, r, &stored)
 	if err != nil {
 		err = fmt.Errorf("enqueue %d messages to %q: %w", len(messages), queue, err)
 	}
@@ -119,22 +129,15 @@ func (c *Client) EnqueueBatch(
 	return stored.Messages, err
 }
 
-// enqueueRequest is repeatable: there is a key, or each message has its id. Without retries there may be neither.
-func enqueueRequest(queue, key string, body any) request {
-	return request{
-		method: http.MethodPost, path: queuePath(queue, "/messages"), key: key, body: body, safety: repeatable,
-	}
-}
-
-// keyFor returns the key of a request, and gives messages an id where the others have one: a request may have a key or
-// ids, and what has neither would be stored once more by each retry.
-func (c *Client) keyFor(messages []NewMessage, options []EnqueueOption) string {
+// enqueueRequest is the request without its body. It gives messages an id where others have one: a request may have a
+// key or ids, and what has neither would be stored once more by each repetition.
+func (c *Client) enqueueRequest(queue string, messages []NewMessage, options []EnqueueOption) request {
 	var chosen enqueueOptions
 	for _, apply := range options {
 		apply(&chosen)
 	}
-	if chosen.key != "" || c.retries == 0 {
-		return chosen.key
+	r := request{
+		method: http.MethodPost, path: queuePath(queue, "/messages"), key: chosen.key, safety: repeatable,
 	}
 	named := 0
 	for i := range messages {
@@ -142,13 +145,18 @@ func (c *Client) keyFor(messages []NewMessage, options []EnqueueOption) string {
 			named++
 		}
 	}
-	if named == 0 {
-		return rand.Text()
-	}
-	for i := range messages {
-		if messages[i].DeduplicationID == "" {
-			messages[i].DeduplicationID = rand.Text()
+	switch {
+	case r.key != "" || named == len(messages):
+	case chosen.noKey || c.retries == 0:
+		r.safety = once
+	case named == 0:
+		r.key = rand.Text()
+	default:
+		for i := range messages {
+			if messages[i].DeduplicationID == "" {
+				messages[i].DeduplicationID = rand.Text()
+			}
 		}
 	}
-	return ""
+	return r
 }

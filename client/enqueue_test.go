@@ -3,6 +3,7 @@ package client
 import (
 	"bytes"
 	"errors"
+	"io"
 	"net/http"
 	"slices"
 	"strings"
@@ -145,6 +146,34 @@ func TestKeysMakeCallsOnes(t *testing.T) {
 	}
 	if one, two := b.put(text("x")), b.put(text("x")); one.ID == two.ID {
 		t.Error("two calls without a key were taken for one")
+	}
+}
+
+func TestWithoutAKeyOnlyRefusalsAreRepeated(t *testing.T) {
+	t.Parallel()
+	overloaded := answers(503, `{"type": "https://deadletter.dev/problems/overloaded", "status": 503}`)
+	send := map[string]func(c *Client) error{
+		"one": func(c *Client) error { return third(c.Enqueue(t.Context(), "q", text("x"), NoKey())) },
+		"batch, one of them named": func(c *Client) error {
+			batch := []NewMessage{text("x"), {Payload: []byte("y"), DeduplicationID: "y"}}
+			return third(c.EnqueueBatch(t.Context(), "q", batch, NoKey()))
+		},
+	}
+	for name, send := range send {
+		var waits []time.Duration
+		c, s := scripted(t, &waits, overloaded, breaks(io.EOF))
+		if err := send(c); !errors.Is(err, ErrUnknownOutcome) || s.calls != 2 {
+			t.Errorf("%s: %d calls, %v", name, s.calls, err)
+		}
+		if !strings.HasPrefix(s.bodies[0], "{") {
+			t.Errorf("%s: there is a key in %q", name, s.bodies[0])
+		}
+	}
+	var waits []time.Duration
+	c, s := scripted(t, &waits, breaks(io.EOF), answers(201, "{}"))
+	named := NewMessage{Payload: []byte("x"), DeduplicationID: "x"}
+	if _, err := c.Enqueue(t.Context(), "q", named, NoKey()); err != nil || s.calls != 2 {
+		t.Errorf("a message with an id: %d calls, %v", s.calls, err)
 	}
 }
 

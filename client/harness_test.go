@@ -20,8 +20,8 @@ import (
 // patience bounds every wait of the tests; none is expected to take long.
 const patience = 60 * time.Second
 
-// stack is the program that runs real queue APIs on a real Postgres; see hack/testserver. It belongs to the repository,
-// not to this module.
+// stack is the program that runs real queue APIs on a real Postgres; see hack/testserver. It belongs to the repository
+// around this module.
 var stack struct {
 	once  sync.Once
 	url   string
@@ -29,11 +29,14 @@ var stack struct {
 	stdin io.Closer
 	cmd   *exec.Cmd
 	// shared is the API of the tests that do not stop theirs.
-	shared     func() (*api, error)
-	sharedOnce sync.Once
+	shared func() (*api, error)
 }
 
 func TestMain(m *testing.M) {
+	if _, err := os.Stat("../go.mod"); err != nil {
+		fmt.Println("skipped: the tests need the repository around this module")
+		os.Exit(0)
+	}
 	stack.shared = sync.OnceValues(func() (*api, error) { return newAPI() })
 	code := m.Run()
 	if stack.stdin != nil {
@@ -125,18 +128,9 @@ func (a *api) replayAll(t *testing.T, queue, runID, payload string) {
 	}
 }
 
-// skipOutside skips tests that need the rest of the repository.
-func skipOutside(t testing.TB) {
-	t.Helper()
-	if _, err := os.Stat("../hack/testserver"); err != nil {
-		t.Skip("needs the repository around this module")
-	}
-}
-
 // sharedAPI is the API that most tests use, each with queues of its own.
 func sharedAPI(t testing.TB) *api {
 	t.Helper()
-	skipOutside(t)
 	a, err := stack.shared()
 	if err != nil {
 		t.Fatal(err)
@@ -144,10 +138,18 @@ func sharedAPI(t testing.TB) *api {
 	return a
 }
 
+// SharedURL is the address of the shared API, for examples.
+func SharedURL() (string, error) {
+	a, err := stack.shared()
+	if err != nil {
+		return "", err
+	}
+	return a.URL, nil
+}
+
 // ownAPI is an API of the test's own.
 func ownAPI(t *testing.T, flags ...string) *api {
 	t.Helper()
-	skipOutside(t)
 	a, err := newAPI(flags...)
 	if err != nil {
 		t.Fatal(err)
