@@ -84,6 +84,26 @@ func TestRightsInTheWatchedNamespacesAreEnough(t *testing.T) {
 	o.rollOut("shared-api")
 	eventually(orders, v1alpha1.ReasonReady)
 
+	// The right to read what a gate waits for: without it, the reason would be another.
+	replay := &v1alpha1.Replay{
+		ObjectMeta: metav1.ObjectMeta{Namespace: shop, Name: "gated"},
+		Spec: v1alpha1.ReplaySpec{
+			QueueRef: v1alpha1.QueueReference{Name: orders.Name}, Mode: v1alpha1.ReplayExecute,
+			Selector: v1alpha1.ReplaySelector{Scope: v1alpha1.ReplayScopeAll},
+			Gate: v1alpha1.ReplayGate{
+				DeploymentRef: v1alpha1.DeploymentReference{Name: "worker"}, ImageTag: "v2",
+			},
+		},
+	}
+	o.Expect(o.client.Create(t.Context(), replay)).To(Succeed())
+	o.Eventually(func(g Gomega) {
+		g.Expect(o.client.Get(t.Context(), client.ObjectKeyFromObject(replay), replay)).To(Succeed())
+
+		outcome := apimeta.FindStatusCondition(replay.Status.Conditions, v1alpha1.ConditionSucceeded)
+		g.Expect(outcome).NotTo(BeNil())
+		g.Expect(outcome.Reason).To(Equal(v1alpha1.ReasonWaitingForGate), outcome.Message)
+	}, patience, interval).Should(Succeed())
+
 	// The rights to carry a deletion out.
 	var found v1alpha1.Queue
 	o.Expect(o.client.Get(t.Context(), orders, &found)).To(Succeed())

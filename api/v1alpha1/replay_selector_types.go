@@ -5,7 +5,8 @@ import (
 )
 
 // ReplaySelector chooses dead letters. A dead letter is selected when it meets every criterion that is set; in a list,
-// one entry is enough, but of `headers` it must have all. Only letters that were dead when the run started are ever selected.
+// one entry is enough, but of `headers` it must have all. Only letters that were dead when the run started are ever
+// selected.
 // +kubebuilder:validation:MinProperties=1
 // +kubebuilder:validation:XValidation:rule="self.scope == 'All' || has(self.categories) || has(self.fingerprints) || has(self.errorContains) || has(self.headers) || has(self.consumerVersions) || has(self.diedAfter) || has(self.diedBefore) || has(self.messageIDs)",message="`selector` must have at least one criterion, or `scope` 'All' to select every dead letter of the queue"
 // +kubebuilder:validation:XValidation:rule="self.scope != 'All' || !(has(self.categories) || has(self.fingerprints) || has(self.errorContains) || has(self.headers) || has(self.consumerVersions) || has(self.diedAfter) || has(self.diedBefore) || has(self.messageIDs))",message="`selector` must not have criteria when `scope` is 'All'"

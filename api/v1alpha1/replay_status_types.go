@@ -94,8 +94,8 @@ type ReplayRun struct {
 // ReplayCounts are what became of the dead letters of a run. Of a Preview, `replayed` is always 0.
 type ReplayCounts struct {
 	// matched is the number of dead letters that met the selector when the run started: the selected ones, those skipped
-	// right away, and those beyond the limit. What is neither replayed nor skipped nor failed nor beyond the limit is still
-	// to do, or was not replayed because the run was cancelled or aborted.
+	// right away, and those beyond the limit. What is neither replayed nor skipped nor failed nor beyond the limit is
+	// still to do, or was not replayed because the run was cancelled or aborted.
 	// +required
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=9007199254740991
@@ -132,8 +132,8 @@ type ReplayCounts struct {
 	// +kubebuilder:validation:Maximum=9007199254740991
 	Redied *int64 `json:"redied,omitempty"`
 
-	// pending is the number of replayed messages that have not ended yet. After the run has ended the counts are kept up to
-	// date until there are none.
+	// pending is the number of replayed messages that have not ended yet. After the run has ended the counts are kept up
+	// to date until there are none.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=9007199254740991
@@ -145,7 +145,7 @@ type ReplayCounts struct {
 	// +kubebuilder:validation:Maximum=9007199254740991
 	Failed *int64 `json:"failed,omitempty"`
 
-	// removed is the number of replayed messages that were purged or discarded before they had ended.
+	// removed is the number of replayed messages that were removed, as by a purge, before they had ended.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=9007199254740991

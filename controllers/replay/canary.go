@@ -28,8 +28,8 @@ func canary(object *v1alpha1.Replay, run store.Run, now time.Time) (reason, mess
 		"succeeded, %d died again.", ptr.Deref(shown.Pending, 0), ptr.Deref(shown.Replayed, 0),
 		run.Plan.Canary.DeadlineSeconds, ptr.Deref(shown.Succeeded, 0), ptr.Deref(shown.Redied, 0))
 	if removed := ptr.Deref(shown.Removed, 0); removed > 0 {
-		return v1alpha1.ReasonCanaryOverdue, message + fmt.Sprintf(" %d were purged or discarded, so that it never will be: "+
-			"nothing more is replayed. Delete the Replay, which cancels the run, and change `runID`.", removed)
+		return v1alpha1.ReasonCanaryOverdue, message + fmt.Sprintf(" %d were removed, as by a purge, so that it never "+
+			"will be: nothing more is replayed. Delete the Replay, which cancels the run, and change `runID`.", removed)
 	}
 	return v1alpha1.ReasonCanaryOverdue, message + " Nothing more is replayed before they have ended: look at the " +
 		"workers, or delete the Replay, which cancels the run."

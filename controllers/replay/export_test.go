@@ -18,6 +18,9 @@ var (
 	Categories    = categories
 	Validate      = validate
 	RunSpec       = runSpec
+	FollowWait    = followWait
+	Closed        = closed
+	Mirror        = mirror
 )
 
 // Look has orphans look at one Broker, and waits for what it drives.

@@ -95,9 +95,21 @@ func TestSecondPassWritesNothing(t *testing.T) {
 	f.awaitHeld(held, v1alpha1.ReasonSuspended)
 	lost := f.create(func(r *v1alpha1.Replay) { r.Name, r.Spec.QueueRef.Name = "lost", "nowhere" })
 	f.awaitHeld(lost, v1alpha1.ReasonQueueNotFound)
+	waiting := f.create(func(r *v1alpha1.Replay) {
+		gated(r)
+		r.Name = "waiting"
+	})
+	f.awaitHeld(waiting, v1alpha1.ReasonWaitingForGate)
+	f.createQueue("emails")
+	f.Bury(t, "emails", 5, external)
+	overdue := f.create(func(r *v1alpha1.Replay) {
+		r.Name, r.Spec.QueueRef.Name = "overdue", "emails"
+		r.Spec.Canary = v1alpha1.ReplayCanary{Messages: 2, DeadlineSeconds: 1}
+	})
+	f.awaitHeld(overdue, v1alpha1.ReasonCanaryOverdue)
 	pass := func() error {
 		f.Writes.Reset()
-		for _, object := range []*v1alpha1.Replay{done, held, lost} {
+		for _, object := range []*v1alpha1.Replay{done, held, lost, waiting, overdue} {
 			_, err := again.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(object)})
 			if err != nil {
 				return err

@@ -33,6 +33,12 @@ func TestValidate(t *testing.T) {
 		"half a fingerprint": {selecting(v1alpha1.ReplaySelector{Fingerprints: []string{"e5c1dbab72c2dddc", "e5c1"}}), "16"},
 		"EXTERNAL":           {spec: selecting(v1alpha1.ReplaySelector{Categories: []string{"EXTERNAL", "tax"}})},
 		"external":           {selecting(v1alpha1.ReplaySelector{Categories: []string{"tax", "external"}}), "'EXTERNAL'"},
+		"a header":           {spec: selecting(v1alpha1.ReplaySelector{Headers: []v1alpha1.ReplayHeader{{Name: "a", Value: "b"}}})},
+		"a version":          {spec: selecting(v1alpha1.ReplaySelector{ConsumerVersions: []string{"v1"}})},
+		"itself":             {v1alpha1.ReplaySpec{QueueRef: v1alpha1.QueueReference{Name: "a"}, Target: toQueue("a"), Selector: v1alpha1.ReplaySelector{MessageIDs: []int64{1}}}, "another queue"},
+		"another":            {spec: v1alpha1.ReplaySpec{QueueRef: v1alpha1.QueueReference{Name: "a"}, Target: toQueue("b"), Selector: v1alpha1.ReplaySelector{MessageIDs: []int64{1}}}},
+		"a target of none":   {v1alpha1.ReplaySpec{Target: toQueue(""), Selector: v1alpha1.ReplaySelector{MessageIDs: []int64{1}}}, "target.queueRef"},
+		"a gate of none":     {v1alpha1.ReplaySpec{Gate: v1alpha1.ReplayGate{DeploymentRef: v1alpha1.DeploymentReference{Name: "a"}}, Selector: v1alpha1.ReplaySelector{MessageIDs: []int64{1}}}, "exactly one"},
 		"unknown mode":       {v1alpha1.ReplaySpec{Mode: "Dream", Selector: v1alpha1.ReplaySelector{MessageIDs: []int64{1}}}, "`mode`"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -59,9 +65,15 @@ func TestRunSpecSaysEverything(t *testing.T) {
 			RunID: "7", Mode: v1alpha1.ReplayExecute,
 			Selector: v1alpha1.ReplaySelector{
 				Categories: []string{" EXTERNAL "}, Fingerprints: []string{"ab"}, ErrorContains: "50%",
-				DiedAfter: &after, DiedBefore: &before, MessageIDs: []int64{4},
+				Headers:          []v1alpha1.ReplayHeader{{Name: "tenant", Value: "acme"}, {Name: "region", Value: "eu"}},
+				ConsumerVersions: []string{"v1"},
+				DiedAfter:        &after, DiedBefore: &before, MessageIDs: []int64{4},
 			},
-			Limits: v1alpha1.ReplayLimits{MaxMessages: 5, MessagesPerSecond: 6, MaxReplaysPerMessage: 2},
+			Limits:    v1alpha1.ReplayLimits{MaxMessages: 5, MessagesPerSecond: 6, MaxReplaysPerMessage: 2},
+			Canary:    v1alpha1.ReplayCanary{Messages: 8, DeadlineSeconds: 9, MaxRedeathPercent: ptr.To[int32](10)},
+			AbortWhen: v1alpha1.ReplayAbort{RedeathPercent: 11, MinSample: 12},
+			Target:    toQueue("repair"),
+			Gate:      v1alpha1.ReplayGate{DeploymentRef: v1alpha1.DeploymentReference{Name: "worker"}, ImageTag: "v2"},
 		},
 	})
 	if err != nil {
@@ -73,9 +85,16 @@ func TestRunSpecSaysEverything(t *testing.T) {
 		Mode: store.RunExecute,
 		Filter: store.DeadLetterFilter{
 			Categories: []message.Category{"EXTERNAL"}, Fingerprints: []string{"ab"}, ReasonContains: "50%",
-			DiedAfter: after.Time, DiedBefore: before.Time, IDs: []int64{4},
+			Headers:          []message.Header{{Name: "tenant", Value: "acme"}, {Name: "region", Value: "eu"}},
+			ConsumerVersions: []string{"v1"},
+			DiedAfter:        after.Time, DiedBefore: before.Time, IDs: []int64{4},
 		},
 		MaxMessages: 5, MaxReplaysPerMessage: 2, MessagesPerSecond: 6,
+		Plan: store.RunPlan{
+			Canary: store.RunCanary{Messages: 8, DeadlineSeconds: 9, MaxRedeathPercent: 10},
+			Abort:  store.RunAbort{RedeathPercent: 11, MinSample: 12},
+			Target: "repair",
+		},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Fatal(diff)
@@ -86,7 +105,9 @@ func TestRunSpecSaysEverything(t *testing.T) {
 func TestSpelledOutDefaultsAreTheSameRun(t *testing.T) {
 	t.Parallel()
 	selector := v1alpha1.ReplaySelector{Categories: []string{"EXTERNAL"}}
-	short, err := replay.RunSpec(&v1alpha1.Replay{Spec: v1alpha1.ReplaySpec{Selector: selector}})
+	short, err := replay.RunSpec(&v1alpha1.Replay{Spec: v1alpha1.ReplaySpec{
+		Selector: selector, Canary: v1alpha1.ReplayCanary{Messages: 1}, AbortWhen: v1alpha1.ReplayAbort{RedeathPercent: 5},
+	}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -96,6 +117,12 @@ func TestSpelledOutDefaultsAreTheSameRun(t *testing.T) {
 		Limits: v1alpha1.ReplayLimits{
 			MaxMessages: v1alpha1.DefaultMaxMessages, MaxReplaysPerMessage: v1alpha1.DefaultMaxReplaysPerMessage,
 		},
+		Canary: v1alpha1.ReplayCanary{
+			Messages: 1, DeadlineSeconds: v1alpha1.DefaultCanaryDeadlineSeconds, MaxRedeathPercent: ptr.To[int32](0),
+		},
+		AbortWhen: v1alpha1.ReplayAbort{RedeathPercent: 5, MinSample: v1alpha1.DefaultAbortMinSample},
+		Target:    v1alpha1.ReplayTarget{Type: v1alpha1.ReplayTargetOriginal},
+		Gate:      v1alpha1.ReplayGate{DeploymentRef: v1alpha1.DeploymentReference{Name: "worker"}, ImageTag: "v2"},
 	}})
 	if err != nil {
 		t.Fatal(err)
@@ -134,6 +161,24 @@ func TestCategoriesFitIntoStatus(t *testing.T) {
 	}
 }
 
+func TestGroupsFitIntoStatus(t *testing.T) {
+	t.Parallel()
+	run := store.Run{Versions: []store.ValueCount{{Value: "", Count: 50}}}
+	for i := range 30 {
+		each := store.ValueCount{Value: fmt.Sprintf("%02d", i), Count: int64(40 - i)}
+		run.Versions, run.Fingerprints = append(run.Versions, each), append(run.Fingerprints, each)
+	}
+	object := &v1alpha1.Replay{}
+	replay.Mirror(object, run)
+	prints, versions := object.Status.Fingerprints, object.Status.ConsumerVersions
+	if len(prints) != v1alpha1.MaxReplayGroups || prints[0].Fingerprint != "00" || *prints[9].Count != 31 {
+		t.Errorf("fingerprints are %+v", prints)
+	}
+	if len(versions) != v1alpha1.MaxReplayGroups || versions[0].Version != "00" || *versions[9].Count != 31 {
+		t.Errorf("versions are %+v", versions)
+	}
+}
+
 func TestProgressIsWrittenNowAndThen(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
@@ -160,7 +205,11 @@ func TestProgressIsWrittenNowAndThen(t *testing.T) {
 			object.Status.Run.StartTime = new(metav1.NewTime(clock.now))
 			object.Status.Counts = v1alpha1.ReplayCounts{Replayed: ptr.To[int64](90), Skipped: ptr.To[int64](10)}
 			clock.now = clock.now.Add(test.elapsed)
+			// It makes no difference whether letters went back to work, or what became of them is known.
 			run := store.Run{Matched: 1000, Replayed: test.done - 10, Skipped: 10}
+			if test.done > 100 {
+				run.Replayed, run.Succeeded = 90, test.done-100
+			}
 			if got := replay.IsDue(progress, object, run); got != test.want {
 				t.Fatalf("got %v", got)
 			}

@@ -53,6 +53,24 @@ func (c *Cluster) Kill(t testing.TB, queue string, n int, category string) {
 	}
 }
 
+// Finish claims n messages and finishes them.
+func (c *Cluster) Finish(t testing.TB, queue string, n int) {
+	t.Helper()
+	refs := make([]store.LeaseRef, 0, n)
+	for _, m := range c.Claim(t, queue, n) {
+		refs = append(refs, store.LeaseRef{ID: m.ID, Token: m.Lease.Token})
+	}
+	settled, err := c.Store.Succeed(t.Context(), queue, refs)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range settled {
+		if s.Err != nil {
+			t.Fatal(s.Err)
+		}
+	}
+}
+
 // Bury makes n dead letters, at most 1,000.
 func (c *Cluster) Bury(t testing.TB, queue string, n int, category string) {
 	t.Helper()
