@@ -44,6 +44,7 @@ func (c apiCommand) Run(ctx context.Context, logger *slog.Logger) error {
 	return queueapi.Run(ctx, queueapi.Config{
 		Auth:                    auth,
 		DatabaseURL:             url,
+		Pooler:                  c.DatabasePooler,
 		Schema:                  c.Schema,
 		MaxConns:                c.MaxConnections,
 		Listen:                  c.Listen,

@@ -11,9 +11,10 @@ import (
 
 // databaseFlags say where the messages are.
 type databaseFlags struct {
-	DatabaseURL     string `help:"Postgres connection URL. A password in a flag is seen by every user of the machine: prefer the variable or the file." placeholder:"URL"`                            //nolint:lll // struct tag
-	DatabaseURLFile string `help:"File that holds the Postgres connection URL; takes the place of --database-url."                                     placeholder:"FILE" type:"path"`                //nolint:lll // struct tag
-	Schema          string `default:"deadletter"                                                                                                       help:"Postgres schema that holds the tables."` //nolint:lll // struct tag
+	DatabaseURL     string       `help:"Postgres connection URL. A password in a flag is seen by every user of the machine: prefer the variable or the file." placeholder:"URL"`                                                                                                                                                           //nolint:lll // struct tag
+	DatabaseURLFile string       `help:"File that holds the Postgres connection URL; takes the place of --database-url."                                     placeholder:"FILE" type:"path"`                                                                                                                                               //nolint:lll // struct tag
+	DatabasePooler  store.Pooler `default:"none" enum:"none,transaction,transaction-prepared" help:"What the URL leads to: none for Postgres; transaction for a pooler that lends sessions for a transaction each (PgBouncer, pool_mode = transaction); transaction-prepared for one that keeps prepared statements, too (from 1.21 on)."` //nolint:lll // struct tag
+	Schema          string       `default:"deadletter"                                                                                                       help:"Postgres schema that holds the tables."`                                                                                                                                //nolint:lll // struct tag
 }
 
 var errNoDatabase = errors.New("no database: set DEADLETTER_DATABASE_URL, --database-url-file or --database-url")

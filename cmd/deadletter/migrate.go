@@ -19,6 +19,7 @@ func (c migrateCommand) Run(ctx context.Context) error {
 	}
 	result, err := store.Migrate(ctx, store.MigrateOptions{
 		DatabaseURL: url,
+		Pooler:      c.DatabasePooler,
 		Schema:      c.Schema,
 		Progress:    func(version int, name string) { fmt.Printf("applying migration %d (%s)\n", version, name) },
 	})

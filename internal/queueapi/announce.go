@@ -2,10 +2,13 @@ package queueapi
 
 import (
 	"context"
+	"errors"
 	"maps"
 	"slices"
 	"sync"
 	"time"
+
+	"deadletter.dev/deadletter/internal/store"
 )
 
 const (
@@ -20,7 +23,7 @@ type Notifier interface {
 	// NotifyReady tells other processes that queues may have something to claim.
 	NotifyReady(ctx context.Context, queues []string) error
 	// ListenReady calls wake with what other processes tell, until ctx ends or it breaks; it returns why. The first
-	// call has no names: it listens from now on.
+	// call has no names: it listens from now on. An error that matches store.ErrNotListening is for good.
 	ListenReady(ctx context.Context, wake func(queues []string)) error
 }
 
@@ -93,6 +96,10 @@ func (m *maintenance) listen(ctx context.Context) {
 	for wait := time.Duration(0); m.pause(ctx, wait); {
 		err := m.backend.ListenReady(ctx, wake)
 		if ctx.Err() != nil {
+			return
+		}
+		if errors.Is(err, store.ErrNotListening) {
+			m.logger.InfoContext(ctx, "long polls find what other processes send by asking twice a second", "cause", err)
 			return
 		}
 		if failures++; failures == 1 {

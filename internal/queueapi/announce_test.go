@@ -3,6 +3,7 @@ package queueapi
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"slices"
 	"strconv"
@@ -12,6 +13,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"deadletter.dev/deadletter/internal/store"
 )
 
 // told records what is announced.
@@ -145,4 +148,25 @@ func TestNotifyListenerBacksOffUntilItListens(t *testing.T) {
 		t.Error("the waiter was not woken, or what others told is told to others")
 	}
 	h.leave(w, false)
+}
+
+// deaf is a store that can never hear anything.
+type deaf struct{ Maintainer }
+
+func (deaf) ListenReady(context.Context, func([]string)) error {
+	return fmt.Errorf("through a pooler: %w", store.ErrNotListening)
+}
+
+func TestNotifyListenerGivesUpWhereNobodyCanListen(t *testing.T) {
+	t.Parallel()
+	logs := new(strings.Builder)
+	waits := 0
+	m := &maintenance{
+		backend: deaf{}, hub: newHub(middle, everyQueue), logger: slog.New(slog.NewTextHandler(logs, nil)),
+		pause: func(context.Context, time.Duration) bool { waits++; return waits < 5 },
+	}
+	m.listen(t.Context())
+	if waits != 1 || strings.Count(logs.String(), "\n") != 1 || !strings.Contains(logs.String(), "pooler") {
+		t.Errorf("%d tries, and the log says %s", waits, logs)
+	}
 }

@@ -18,9 +18,10 @@ import (
 
 // Config says how to run the data plane as a process.
 type Config struct {
-	// DatabaseURL is the Postgres connection string; Schema holds the product's tables; MaxConns bounds the pool, 0 takes
-	// the store's default.
+	// DatabaseURL is the Postgres connection string, and Pooler what it leads to; Schema holds the product's tables;
+	// MaxConns bounds the pool, 0 takes the store's default.
 	DatabaseURL string
+	Pooler      store.Pooler
 	Schema      string
 	MaxConns    int32
 	// Listen is the address to listen on, as host:port.
@@ -71,6 +72,7 @@ const (
 func Run(ctx context.Context, config Config, logger *slog.Logger) error {
 	db, err := store.Open(ctx, store.Options{
 		DatabaseURL:          config.DatabaseURL,
+		Pooler:               config.Pooler,
 		Schema:               config.Schema,
 		DenyUndeclaredQueues: config.DenyUndeclaredQueues,
 		MaxConns:             config.MaxConns,
