@@ -1,4 +1,5 @@
-# `make help` lists what there is. Everything runs with Go alone; `make deps` installs what Go cannot: Postgres, PgBouncer.
+# `make help` lists what there is. Everything runs with Go alone; `make deps` installs what Go cannot: Postgres, PgBouncer,
+# and the languages of the manual's workers.
 
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
@@ -43,8 +44,9 @@ help: ## Show this list.
 		/^[a-z][a-z0-9-]*:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: deps
-deps: ## Install Postgres and PgBouncer (Debian, as root or by sudo) and download the Go modules.
+deps: ## Install Postgres, PgBouncer and the workers' languages (Debian, as root or by sudo); download the Go modules.
 	@$(STEP) "Postgres and PgBouncer" hack/postgres.sh install
+	@$(STEP) "languages of the manual's workers" hack/languages.sh
 	@$(STEP) "Go modules" go mod download
 
 .PHONY: check

@@ -166,5 +166,7 @@ func answer(w http.ResponseWriter, body map[string]string, err error) {
 		return
 	}
 	w.Header().Set("Content-Type", "application/json")
-	_ = json.NewEncoder(w).Encode(body)
+	if err := json.NewEncoder(w).Encode(body); err != nil {
+		log.Print(err) // The caller is gone.
+	}
 }
