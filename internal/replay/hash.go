@@ -31,8 +31,8 @@ type decisive struct {
 	Plan                 *store.RunPlan `json:"plan,omitempty"`
 }
 
-// Hash identifies what a run does: its mode, filter, limits and plan, but neither its key nor its rate, which may change
-// while it is under way. The order of a list, a repeated entry and the zone of a time make no difference.
+// Hash identifies what a run does: its mode, filter, limits and plan, but neither its key nor its rate, which may
+// change while it is under way. The order of a list, a repeated entry and the zone of a time make no difference.
 func Hash(spec store.RunSpec) (string, error) {
 	filter := spec.Filter
 	categories := make([]string, len(filter.Categories))

@@ -76,7 +76,8 @@ func TestTheTraceIsNotTheMessage(t *testing.T) {
 	if err != nil {
 		t.Fatalf("enqueue once: %v", err)
 	}
-	again, err := once(message.Header{Name: "traceparent", Value: "2"}, tenant, message.Header{Name: "tracestate", Value: "3"})
+	again, err := once(
+		message.Header{Name: "traceparent", Value: "2"}, tenant, message.Header{Name: "tracestate", Value: "3"})
 	if err != nil || !again.Before || again.Messages[0].ID != first.Messages[0].ID {
 		t.Fatalf("in another trace: %+v, %v", again, err)
 	}
