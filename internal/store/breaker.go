@@ -75,7 +75,8 @@ WITH seen AS MATERIALIZED (
     SELECT q.id, coalesce(sum(s.succeeded), 0) AS succeeded, coalesce(sum(s.failed), 0) AS failed
     FROM {schema}.queue q
     LEFT JOIN {schema}.breaker_sample s ON s.queue_id = q.id
-        AND s.at > greatest(q.breaker_changed_at, now() - q.breaker_window_ms * interval '1 millisecond')
+        AND s.at > q.breaker_changed_at
+        AND (q.breaker = 'HalfOpen' OR s.at > now() - q.breaker_window_ms * interval '1 millisecond')
     WHERE q.breaker_window_ms > 0 GROUP BY q.id
 ), next AS MATERIALIZED (
     SELECT q.id, CASE
@@ -100,7 +101,8 @@ RETURNING q.name, q.breaker`
 	forgetSamplesSQL = `
 DELETE FROM {schema}.breaker_sample s WHERE NOT EXISTS (
     SELECT FROM {schema}.queue q
-    WHERE q.id = s.queue_id AND s.at > now() - q.breaker_window_ms * interval '1 millisecond' OFFSET 0)`
+    WHERE q.id = s.queue_id AND (s.at > now() - q.breaker_window_ms * interval '1 millisecond'
+        OR q.breaker = 'HalfOpen' AND s.at > q.breaker_changed_at) OFFSET 0)`
 
 	takeProbesSQL = `
 WITH open AS MATERIALIZED (

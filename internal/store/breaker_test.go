@@ -200,3 +200,25 @@ func TestBreakerThatIsTakenAwayIsClosed(t *testing.T) {
 	d.wantBreaker(t, message.BreakerClosed)
 	d.wantClaims(t, 10)
 }
+
+// TestBreakerClosesAfterSlowProbes: they need not all end within the window.
+func TestBreakerClosesAfterSlowProbes(t *testing.T) {
+	t.Parallel()
+	d := newDatabase(t)
+	settings := fused()
+	settings.Breaker.Window, settings.Breaker.Probes = 10*time.Second, 5
+	d.declare(t, orders, settings)
+	d.mustEnqueue(t, 20)
+	d.judge(t)
+	d.settle(t, 4, 4)
+	d.wantBreaker(t, message.BreakerOpen)
+	d.elapse(t, 10*time.Second)
+	d.wantBreaker(t, message.BreakerHalfOpen)
+	for range 4 {
+		d.settle(t, 1, 0)
+		d.wantBreaker(t, message.BreakerHalfOpen)
+		d.elapse(t, 6*time.Second)
+	}
+	d.settle(t, 1, 0)
+	d.wantBreaker(t, message.BreakerClosed)
+}

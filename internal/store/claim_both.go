@@ -21,14 +21,14 @@ var claimBothSQL = claimSourceSQL + `, other AS MATERIALIZED (
         ORDER BY ready_at, id LIMIT $3
         FOR UPDATE SKIP LOCKED
     ) m LIMIT $3
+), next AS MATERIALIZED (
+    SELECT id, max(created_at) OVER earlier AS ready_at, size, ` + expiredSoFarSQL + ` AS expired FROM (
+        SELECT l.id, l.created_at, octet_length(l.payload) AS size, l.expires_at FROM {log} l
+        WHERE l.queue_id = (SELECT id FROM q WHERE live) AND l.id > (SELECT id FROM reached)
+        ORDER BY l.id LIMIT $3
+    ) read WINDOW earlier AS (ORDER BY id ROWS UNBOUNDED PRECEDING)
 ), logged AS MATERIALIZED (
-    SELECT id, ready_at, size, 0 AS priority FROM (
-        SELECT id, max(created_at) OVER earlier AS ready_at, size, ` + expiredSoFarSQL + ` AS expired FROM (
-            SELECT l.id, l.created_at, octet_length(l.payload) AS size, l.expires_at FROM {log} l
-            WHERE l.queue_id = (SELECT id FROM q WHERE live) AND l.id > (SELECT id FROM reached)
-            ORDER BY l.id LIMIT $3
-        ) next WINDOW earlier AS (ORDER BY id ROWS UNBOUNDED PRECEDING)
-    ) next WHERE NOT expired
+    SELECT id, ready_at, size, 0 AS priority FROM next WHERE NOT expired
 ), placed AS MATERIALIZED (
     SELECT r.*, row_number() OVER earlier AS place, sum(size) OVER earlier - size AS before
     FROM (SELECT *, false AS logged FROM other UNION ALL SELECT *, true FROM logged) r
@@ -67,7 +67,7 @@ var claimBothSQL = claimSourceSQL + `, other AS MATERIALIZED (
     FROM q, fitting f, {log} l, made m
     WHERE f.logged AND l.queue_id = q.id AND l.id = f.id AND m.request = f.request
 )
-SELECT t.*, q.current_no, (SELECT count(*) FROM due) FROM taken t, q`
+SELECT t.*, q.current_no, (SELECT count(*) FROM due), EXISTS (SELECT FROM next WHERE expired) FROM taken t, q`
 
 // claimFromBoth claims from the log and the table message.
 func (s *Store) claimFromBoth(ctx context.Context, queue string, seg segment, open *claimants) (claimResult, error) {
@@ -76,9 +76,10 @@ func (s *Store) claimFromBoth(ctx context.Context, queue string, seg segment, op
 
 		place, request, ready int
 		currentNo             int64
+		expired               bool
 	}
 	rows, err := relaxedRows(ctx, s, claimLock(queue), func(row pgx.CollectableRow) (p placed, err error) {
-		p.messageRow, err = scanMessage(row, queue, &p.place, &p.request, &p.currentNo, &p.ready)
+		p.messageRow, err = scanMessage(row, queue, &p.place, &p.request, &p.currentNo, &p.ready, &p.expired)
 		return p, err
 	}, s.slotSQL(claimBothSQL, seg.slot), open.args(queue, seg)...)
 	if err != nil {
@@ -92,5 +93,7 @@ func (s *Store) claimFromBoth(ctx context.Context, queue string, seg segment, op
 	for i := range rows {
 		open.give(rows[i].request, rows[i].Message)
 	}
-	return claimResult{got: len(rows), currentNo: rows[0].currentNo, cut: len(rows) < rows[0].ready}, nil
+	return claimResult{
+		got: len(rows), currentNo: rows[0].currentNo, cut: len(rows) < rows[0].ready, expired: rows[0].expired,
+	}, nil
 }

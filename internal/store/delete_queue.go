@@ -23,7 +23,8 @@ UPDATE {schema}.replay_item i SET state = 'cancelled' FROM run WHERE i.run_id = 
 SELECT id FROM {schema}.message WHERE queue_id = $1 AND (status = 'succeeded' OR NOT $3) ORDER BY id LIMIT $2`
 	deleteSliceSQL = `
 DELETE FROM {schema}.message WHERE id IN (
-    SELECT id FROM {schema}.message WHERE id = ANY ($1) AND (status = 'succeeded' OR NOT $2) ORDER BY id FOR UPDATE
+    SELECT id FROM {schema}.message WHERE id = ANY ($1) AND queue_id = $3 AND (status = 'succeeded' OR NOT $2)
+    ORDER BY id FOR UPDATE SKIP LOCKED
 )`
 	dropDepthSQL = `
 WITH folded AS (DELETE FROM {schema}.depth WHERE queue_id = $1)
@@ -122,7 +123,8 @@ func (d deletion) cancelRuns(ctx context.Context, tx pgx.Tx) (bool, error) {
 	return false, err //nolint:wrapcheck // wrapped by the caller
 }
 
-// deleteSlice removes one slice of the queue's messages.
+// deleteSlice removes one slice of the queue's messages. It passes over what another has in hand, who may wait for the
+// groups' locks that it holds, and leaves alone what a replay has put into another queue meanwhile.
 func (d deletion) deleteSlice(ctx context.Context, tx pgx.Tx) (bool, error) {
 	id, err := d.lockQueue(ctx, tx)
 	if err != nil {
@@ -135,7 +137,7 @@ func (d deletion) deleteSlice(ctx context.Context, tx pgx.Tx) (bool, error) {
 	if err := d.lockGroups(ctx, tx, ids); err != nil {
 		return false, err
 	}
-	_, err = tx.Exec(ctx, d.sql(deleteSliceSQL), ids, d.onlyIfEmpty)
+	_, err = tx.Exec(ctx, d.sql(deleteSliceSQL), ids, d.onlyIfEmpty, id)
 	return len(ids) == deleteSlice, err //nolint:wrapcheck // wrapped by the caller
 }
 

@@ -130,3 +130,30 @@ func TestExpiryTakesTurns(t *testing.T) {
 		t.Errorf("%d expired", n)
 	}
 }
+
+// TestExpiredInAnOlderSegmentHideNothing: a claim that takes something else while the next message of an older segment
+// has expired does not go past what lives behind that.
+func TestExpiredInAnOlderSegmentHideNothing(t *testing.T) {
+	t.Parallel()
+	d := newDatabase(t)
+	d.declare(t, orders, livesFor(time.Hour))
+	d.mustEnqueue(t, 1)
+	d.elapse(t, 30*time.Minute)
+	d.mustEnqueue(t, 1)
+	d.rotate(t, store.Rotation{SegmentIDs: 1, SegmentAge: time.Hour, Survivors: 1_000_000, Patience: time.Hour})
+	if _, err := d.Enqueue(t.Context(), orders, []store.NewMessage{{Payload: []byte("urgent"), Priority: 1}}); err != nil {
+		t.Fatal(err)
+	}
+	d.elapse(t, 31*time.Minute)
+	total := 0
+	for range 3 {
+		held, err := d.Claim(t.Context(), orders, store.ClaimParams{Max: 10})
+		if err != nil {
+			t.Fatal(err)
+		}
+		total += len(held)
+	}
+	if total != 2 {
+		t.Errorf("claimed %d, want the urgent one and the one that lives", total)
+	}
+}

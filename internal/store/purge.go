@@ -145,16 +145,38 @@ func (s *Store) purgeAll(ctx context.Context, queue string, how purge, result *P
 		}
 	}
 	for {
-		removed, err := s.purgeRows(ctx, queue, how, result.Before)
+		removed, left, err := s.purgeRows(ctx, queue, how, result.Before)
 		result.Removed += removed
-		if err != nil || removed < purgeSlice {
+		if err != nil || left == 0 && removed < purgeSlice {
 			return err
+		}
+		if removed == 0 {
+			// All that is left is in somebody's hand, for a moment.
+			if err := sleep(ctx, purgePause); err != nil {
+				return err
+			}
 		}
 	}
 }
 
-// purgeRows removes a slice from the table message.
-func (s *Store) purgeRows(ctx context.Context, queue string, how purge, before time.Time) (removed int64, err error) {
+// purgePause is how long a purge waits for those who have messages in hand.
+const purgePause = 20 * time.Millisecond
+
+func sleep(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// purgeRows removes a slice from the table message. It passes over what another has in hand, and returns how many that
+// were.
+func (s *Store) purgeRows(ctx context.Context, queue string, how purge, before time.Time,
+) (removed, left int64, err error) {
 	err = s.inTx(ctx, func(ctx context.Context, tx pgx.Tx) error {
 		if err := s.lock(ctx, tx, selectionLock); err != nil {
 			return err
@@ -169,9 +191,10 @@ func (s *Store) purgeRows(ctx context.Context, queue string, how purge, before t
 		}
 		tag, err := tx.Exec(ctx, s.sql(purgeRowsStatement(how)), queue, before, purgeSlice, ids)
 		removed = tag.RowsAffected()
+		left = int64(len(ids)) - removed
 		return err //nolint:wrapcheck // wrapped by the operation
 	})
-	return removed, err
+	return removed, left, err
 }
 
 // purgeSegment removes messages of one segment. Whoever wants the lock waits for a slice at most.

@@ -226,3 +226,40 @@ func TestRunningReplaysKeepTheirLetters(t *testing.T) {
 	}
 	d.check(t)
 }
+
+// TestPurgeWaitsForWhatIsInHand: one message in somebody's hand ends no purge that says it is complete.
+func TestPurgeWaitsForWhatIsInHand(t *testing.T) {
+	t.Parallel()
+	const n = 2500
+	d := newDatabase(t)
+	for range n / 500 {
+		batch := make([]store.NewMessage, 500)
+		for i := range batch {
+			batch[i] = store.NewMessage{Payload: []byte("x"), Priority: 1}
+		}
+		if _, err := d.Enqueue(t.Context(), orders, batch); err != nil {
+			t.Fatal(err)
+		}
+	}
+	tx, err := d.raw.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = tx.Rollback(t.Context()) }()
+	if _, err := tx.Exec(t.Context(), "SELECT FROM deadletter.message ORDER BY id LIMIT 1 FOR UPDATE"); err != nil {
+		t.Fatal(err)
+	}
+	var result store.PurgeResult
+	purged := call(func() (err error) {
+		result, err = d.Purge(t.Context(), orders, message.Pending, time.Time{})
+		return err
+	})
+	d.await(t, "SELECT count(*) = 1 FROM deadletter.message")
+	if err := tx.Rollback(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	wantDone(t, purged)
+	if !result.Complete || result.Removed != n {
+		t.Errorf("the purge says %+v", result)
+	}
+}
